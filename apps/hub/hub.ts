@@ -14,6 +14,7 @@ import { CollectorClient } from './collectors/collector-client.ts'
 import { registerCollectorJobs } from './collectors/collector-jobs.ts'
 import type { HubConfig } from './config.ts'
 import type { Hub } from './hub-context.ts'
+import { registerApplyJobs } from './iac/apply.ts'
 import { identity } from './identity/authenticate.ts'
 import { createSealer, type Sealer } from './identity/secrets.ts'
 import { allKinds, kinds } from './kinds.ts'
@@ -123,6 +124,7 @@ export async function createHub(config: HubConfig, log: Logger, database: Databa
   registerExportJobs(hub)
   registerRuns(hub, kinds)
   registerCommandJobs(hub)
+  registerApplyJobs(hub)
   registerSchedule(hub)
   return hub
 }

@@ -2,12 +2,14 @@
 import { accountRoutes } from './account/routes.ts'
 import { agentRoutes } from './agents/routes.ts'
 import { alertRoutes } from './alerts/routes.ts'
+import { approvalRoutes } from './approvals/routes.ts'
 import { auditRoutes } from './audit/routes.ts'
 import { checkRoutes } from './checks/routes.ts'
 import { collectorRoutes } from './collector-api/routes.ts'
 import { collectorAdminRoutes } from './collectors/routes.ts'
 import { companyRoutes } from './companies/routes.ts'
 import { fileRoutes } from './files/routes.ts'
+import { iacRoutes } from './iac/routes.ts'
 import { identityRoutes } from './identity/routes.ts'
 import { inventoryRoutes } from './inventory/routes.ts'
 import { invitationRoutes } from './invitations/routes.ts'
@@ -54,6 +56,8 @@ export const apiRoutes: readonly Route[] = [
   ...teamRoutes,
   ...securityRoutes,
   ...securityManageRoutes,
+  ...iacRoutes,
+  ...approvalRoutes,
   ...auditRoutes,
   ...queueRoutes,
   ...systemRoutes,

@@ -2,10 +2,13 @@
 // period however many hubs there are: the last run stands in the database and is claimed under its row lock.
 import { sql } from 'drizzle-orm'
 import { revokeAgents } from './agents/agents.ts'
+import { tickTickets } from './approvals/clock.ts'
 import { addUpAuditCounts } from './audit/audit-count.ts'
 import { purgeAtCollectors } from './collectors/collector-jobs.ts'
 import { purgeCompany } from './companies/companies.ts'
 import type { Hub } from './hub-context.ts'
+import { resumeRuns } from './iac/apply.ts'
+import { forgetOldRuns, watchDrift } from './iac/drift.ts'
 import { forgetOldRefusals } from './licenses/refusals.ts'
 import { tellLeftOver } from './notifications/outbox.ts'
 import { tellEndedSuppressions } from './notifications/suppression-end.ts'
@@ -150,6 +153,10 @@ const tasks: readonly Task[] = [
   { name: 'finding_counts', periodSeconds: 5, run: hub => addUpFindingCounts(hub.database.db) },
   { name: 'scan_invitations', periodSeconds: MINUTE, run: inviteAgents },
   { name: 'lost_commands', periodSeconds: 20, run: failLostRuns },
+  { name: 'iac_runs', periodSeconds: 10, run: resumeRuns },
+  { name: 'iac_drift', periodSeconds: 5, run: watchDrift },
+  { name: 'iac_retention', periodSeconds: DAY, run: forgetOldRuns },
+  { name: 'approval_clock', periodSeconds: MINUTE, run: tickTickets },
   { name: 'license_migration', periodSeconds: HOUR, run: endLicenseMigrations },
   { name: 'silence_windows', periodSeconds: HOUR, run: keepWindowsAhead },
   { name: 'purge_companies', periodSeconds: HOUR, run: purgeDeletedCompanies },

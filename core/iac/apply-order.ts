@@ -1,7 +1,7 @@
 // The order in which the items of a run are applied (resources.md R-039): what is referred to comes first; between
 // items that do not refer to each other the order of kinds decides, then the path.
 
-export type OrderedItem = {
+type OrderedItem = {
   readonly path: string
   /** The place of its kind, from 1. */
   readonly kindOrder: number
@@ -9,7 +9,7 @@ export type OrderedItem = {
   readonly refersTo: readonly string[]
 }
 
-export type ApplyOrder = { readonly paths: readonly string[] } | { readonly cycle: readonly string[] }
+type ApplyOrder = { readonly paths: readonly string[] } | { readonly cycle: readonly string[] }
 
 const compare = (a: OrderedItem, b: OrderedItem): number =>
   a.kindOrder - b.kindOrder || (a.path < b.path ? -1 : a.path > b.path ? 1 : 0)

@@ -1,8 +1,8 @@
 // The convention for paths of manifests, `{kind}/{company}/{name}.yml` (document 1 "IaC requests"; decision G-127).
 
-export type ManifestIdentity = { readonly kind: string; readonly company: string; readonly name: string }
+type ManifestIdentity = { readonly kind: string; readonly company: string; readonly name: string }
 
-export type PathFault = {
+type PathFault = {
   readonly part: keyof ManifestIdentity
   readonly inPath: string
   readonly inContents: string

@@ -5,7 +5,8 @@ import { isObject, type Unchecked } from '../json-object.ts'
 export type FieldDiff = { readonly field: string; readonly old: unknown; readonly new: unknown }
 
 /**
- * Fields that a manifest gives whole, by name. A list with a key: its items are told apart by these members, and what it
+ * Fields that a manifest gives whole, by name. A list with a key: its items are told apart by these members, and what
+ * it
  * lacks is deleted. Without a key: one value, of which no part is compared alone.
  */
 export type WholeFields = Readonly<Record<string, readonly string[]>>

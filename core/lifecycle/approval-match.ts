@@ -17,7 +17,7 @@ type Matching = {
   readonly priority: number
 }
 
-export type ApprovalSubject = {
+type ApprovalSubject = {
   readonly kind: string
   readonly action: string
   readonly environments: readonly string[]
@@ -36,7 +36,10 @@ const isFor = ({ kinds, actions, match }: Matching, subject: ApprovalSubject): b
   meets(match.tags, subject.tags) &&
   meets(match.companies, subject.company)
 
-/** The workflows that an item needs, all of them, the lowest number of priority first. What changes nothing needs none. */
+/**
+ * The workflows that an item needs, all of them, the lowest number of priority first. What changes nothing needs
+ * none.
+ */
 export const workflowsFor = <W extends Matching>(workflows: readonly W[], subject: ApprovalSubject): W[] =>
   subject.action === 'none'
     ? []

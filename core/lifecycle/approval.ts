@@ -180,7 +180,8 @@ export function tick(ticket: Ticket, nowMs: number): Moved {
 }
 
 /**
- * The delegation of a say to somebody, or null when it may not be: to the requester, to somebody without the right, back
+ * The delegation of a say to somebody, or null when it may not be: to the requester, to somebody without the right,
+ * back
  * along the chain, or over more than three links. `originId` is given where a manager acts for somebody who is missing.
  */
 export function delegation(

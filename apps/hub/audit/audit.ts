@@ -86,7 +86,7 @@ const entryOf = (
   },
   action,
   subject,
-  changes,
+  changes: { ...changes, ...context.auditNote },
   ip: context.ip,
   userAgent: context.userAgent,
   tokenId: context.caller.kind === 'token' ? context.caller.credentialId : null,
@@ -116,7 +116,7 @@ export async function auditMany(
     subject_type: subject.type,
     subject_id: subject.id,
     subject_name: subject.name,
-    changes,
+    changes: { ...changes, ...context.auditNote },
   }))
   await tx.db.execute(sql`
     insert into audit_log (id, company_id, actor_type, actor_id, actor_name, action, subject_type, subject_id,

@@ -9,6 +9,7 @@ import { boolean, email, oneOf, scope, text } from '../platform/http/request-sch
 import { resourceRoutes } from '../platform/http/resource.ts'
 import { answer, answerList, named, string, wordOf } from '../platform/http/response-schema.ts'
 import { type Route, type RouteContext, route } from '../platform/http/route.ts'
+import { approvalSample } from './approval-texts.ts'
 import { changeChannel, channelCollection, createChannel, deleteChannel, testChannel } from './channels.ts'
 import { deliveryCollection, queuedResponse, redeliver } from './deliveries.ts'
 import { securitySample } from './security-texts.ts'
@@ -154,8 +155,8 @@ const templateRoutes: readonly Route[] = [
     answer: answer(templatePreview),
     async handle({ hub, body, resource }) {
       const fill = (source: string) =>
-        resource.startsWith('security.')
-          ? fillText(source, securitySample)
+        resource.startsWith('security.') || resource.startsWith('approval.')
+          ? fillText(source, resource.startsWith('security.') ? securitySample : approvalSample)
           : fillTemplate(source, sample(hub.now()), hub.config.public_url, hub.now())
       return { data: { title: fill(body.title), body: fill(body.body) } }
     },

@@ -37,14 +37,14 @@ type ChannelPreferences = {
   readonly channels: readonly (typeof notificationChannels.$inferSelect)[]
 }
 
-/** The users are those that hold the permission. */
+/** The users are those that hold the permission; nobody for null. */
 export async function loadChannelPreferences(
   db: Executor,
   companyId: string,
-  permission = 'monitoring.view',
+  permission: string | null = 'monitoring.view',
 ): Promise<ChannelPreferences> {
   const [recipients, texts, hooks, channels] = await Promise.all([
-    recipientsOf(db, companyId, permission),
+    permission === null ? [] : recipientsOf(db, companyId, permission),
     loadTexts(db, companyId),
     db
       .select()

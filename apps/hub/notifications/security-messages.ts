@@ -16,7 +16,7 @@ import {
 } from './deliveries.ts'
 import { addBellRows, type BellRow } from './dispatch.ts'
 import { reaches } from './recipients.ts'
-import { linkTo, type NotificationLanguage, renderSecurityText } from './templates.ts'
+import { linkTo, type NotificationLanguage, renderValues } from './templates.ts'
 
 /** What a webhook receives of one event: `data` as it is sent. */
 type WebhookItem = { readonly server: Attributes | null; readonly data: Readonly<Record<string, unknown>> }
@@ -96,7 +96,7 @@ export async function tellSecurity(
     const voices = channelsOf.get(permission) ?? (await loadChannelPreferences(tx.db, companyId, permission))
     channelsOf.set(permission, voices)
     const filled = { ...values, link: linkTo(hub.config.public_url, path) }
-    const textOf = (language: NotificationLanguage) => renderSecurityText(voices.texts, type, language, filled)
+    const textOf = (language: NotificationLanguage) => renderValues(voices.texts, type, language, filled)
     for (const person of voices.recipients)
       if (reaches(securitySeverities[type], person.bellFrom))
         rung.push({

@@ -1,7 +1,7 @@
 // The texts of notifications by event type and language; a company can replace each (decision G-104).
 import { and, eq } from 'drizzle-orm'
 import { type NotifyType, notifyTypes } from '../../../core/lifecycle/alert.ts'
-import { type SecurityEventType, securityEventTypes } from '../../../core/lifecycle/security-event.ts'
+import { securityEventTypes } from '../../../core/lifecycle/security-event.ts'
 import { auditRequest } from '../audit/audit.ts'
 import type { Hub } from '../hub-context.ts'
 import type { Executor } from '../platform/db/connect.ts'
@@ -9,13 +9,14 @@ import { notificationTemplates } from '../platform/db/schema-identity.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
 import { languages } from '../platform/http/api-texts.ts'
 import type { RouteContext } from '../platform/http/route.ts'
+import { approvalTexts, approvalTypes } from './approval-texts.ts'
 import { securityTexts } from './security-texts.ts'
 
 export type NotificationLanguage = 'en' | 'vi'
 export const languageOf = (text: string): NotificationLanguage => (text === 'vi' ? 'vi' : 'en')
 
 /** Everything that people and webhooks are told of. */
-export const templateTypes = [...notifyTypes, ...securityEventTypes] as const
+export const templateTypes = [...notifyTypes, ...securityEventTypes, ...approvalTypes] as const
 export type TemplateType = (typeof templateTypes)[number]
 
 type Template = { readonly title: string; readonly body: string }
@@ -56,6 +57,7 @@ const defaults: Readonly<Record<TemplateType, Readonly<Record<NotificationLangua
     vi: { title: 'Sự cố diện rộng đã kết thúc', body: 'Nhóm {rule}, kéo dài {duration}. {link}' },
   },
   ...securityTexts,
+  ...approvalTexts,
 }
 
 /** The text for an alert whose notification is sent when its suppression has ended (decision G-101). */
@@ -145,10 +147,10 @@ export function renderText(
   return { title: fill(template.title), body: `${fill(template.body)}${late}` }
 }
 
-/** The text of a security event. */
-export function renderSecurityText(
+/** The text of what is no alert. */
+export function renderValues(
   texts: TextBook,
-  type: SecurityEventType,
+  type: TemplateType,
   language: NotificationLanguage,
   values: Readonly<Record<string, string>>,
 ): Template {

@@ -28,6 +28,8 @@ import security from '../../../../sql/hub/0024_security.sql' with { type: 'text'
 import securityLists from '../../../../sql/hub/0025_security_lists.sql' with { type: 'text' }
 import resources from '../../../../sql/hub/0026_resources.sql' with { type: 'text' }
 import network from '../../../../sql/hub/0027_network.sql' with { type: 'text' }
+import iac from '../../../../sql/hub/0028_iac.sql' with { type: 'text' }
+import approvals from '../../../../sql/hub/0029_approvals.sql' with { type: 'text' }
 import silencesOfRules from '../../../../sql/hub/0030_silences_of_rules.sql' with { type: 'text' }
 import enrollmentRefusals from '../../../../sql/hub/0031_enrollment_refusals.sql' with { type: 'text' }
 import system from '../../../../sql/hub/0032_system.sql' with { type: 'text' }
@@ -63,6 +65,8 @@ export const migrations: readonly Migration[] = [
   { number: 25, name: 'security_lists', sql: securityLists },
   { number: 26, name: 'resources', sql: resources },
   { number: 27, name: 'network', sql: network },
+  { number: 28, name: 'iac', sql: iac },
+  { number: 29, name: 'approvals', sql: approvals },
   { number: 30, name: 'silences_of_rules', sql: silencesOfRules },
   { number: 31, name: 'enrollment_refusals', sql: enrollmentRefusals },
   { number: 32, name: 'system', sql: system },

@@ -128,6 +128,20 @@ class Ending {
   }
 }
 
+/** The transactions whose handle was given out to be joined. */
+const joinable = new WeakMap<object, Tx>()
+
+/**
+ * A handle of the database under which `inTransaction` works inside `tx` instead of opening a transaction of its own:
+ * several acts that are each whole become one, together with what is written beside them. An act that throws must end
+ * the whole: what it wrote before stays in `tx`.
+ */
+export function joining(tx: Tx): Db {
+  joinable.set(tx.db, tx)
+  // Queries are the same inside a transaction as outside; what differs, the pool itself, nobody reaches through a Db.
+  return tx.db as TxDb & Db
+}
+
 /** How many times in all a transaction is run when the database aborts it because of a conflict with another one. */
 const RUNS_MAX = 8
 const RETRY_WAIT_MS = 10
@@ -140,6 +154,8 @@ const CONFLICTS = new Set(['40P01', '40001'])
  * and leaves what follows the commit to `afterCommit`, which happens once.
  */
 export async function inTransaction<T>(db: Db, work: (tx: Tx) => Promise<T>): Promise<T> {
+  const outer = joinable.get(db)
+  if (outer) return work(outer)
   for (let run = 1; ; run++) {
     try {
       const { value, ending } = await db.transaction(async txDb => {

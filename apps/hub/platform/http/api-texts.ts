@@ -52,6 +52,7 @@ const texts = {
 
   no_nul: { en: 'must not hold the character NUL', vi: 'không được chứa ký tự NUL' },
   json: { en: 'must be valid JSON', vi: 'phải là JSON hợp lệ' },
+  form: { en: 'must be a form with a file', vi: 'phải là biểu mẫu có kèm tệp' },
   utf8: { en: 'must be UTF-8 text', vi: 'phải là văn bản UTF-8' },
   object: { en: 'must be an object', vi: 'phải là một đối tượng' },
   required: { en: 'is required', vi: 'là bắt buộc' },
@@ -301,6 +302,33 @@ const texts = {
   matcher_unavailable: {
     en: 'The matcher cannot be reached at the moment.',
     vi: 'Hiện không thể kết nối tới matcher.',
+  },
+  iac_upload_disabled: {
+    en: 'This company takes no YAML. Use the form.',
+    vi: 'Công ty này không nhận YAML. Hãy dùng biểu mẫu.',
+  },
+  managed_by_manifest: {
+    en: 'comes from manifest {manifest}; change the manifest',
+    vi: 'được quản lý bằng manifest {manifest}; hãy sửa manifest',
+  },
+  attachments_max: { en: 'a run has at most {max} attachments', vi: 'một lượt chạy có tối đa {max} tệp đính kèm' },
+  base64: { en: 'must be base64', vi: 'phải là base64' },
+  own_approval: {
+    en: 'Who asked for it cannot decide on it.',
+    vi: 'Người yêu cầu không thể tự quyết định.',
+  },
+  not_approver: {
+    en: 'You are no approver of the current step.',
+    vi: 'Bạn không phải người duyệt của bước hiện tại.',
+  },
+  decided_already: { en: 'you have decided already', vi: 'bạn đã quyết định rồi' },
+  no_delegate: {
+    en: 'must be somebody of the company with approvals.decide, neither the requester nor earlier in the chain, over at most 3 links',
+    vi: 'phải là người trong công ty có quyền approvals.decide, không phải người yêu cầu hay người trước trong chuỗi, tối đa 3 lần ủy quyền',
+  },
+  no_approvers: {
+    en: 'needs approvers: a role, a team or people',
+    vi: 'cần có người duyệt: vai trò, nhóm hoặc người dùng',
   },
   login_failed: { en: 'E-mail or password is wrong.', vi: 'E-mail hoặc mật khẩu không đúng.' },
 } as const

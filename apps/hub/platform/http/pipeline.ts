@@ -151,8 +151,10 @@ export async function runRoute(
     const companyId = await companyAllowed(hub, route, request, caller)
     checkMaintenance(hub, route, caller, language)
     // A matcher gives up what is refused with a status that it does not know, and reads JSON whatever it asks for.
-    if (family !== 'matcher' && !acceptsJson(request.headers.get('accept'), route.answerType))
-      throw new ApiError(406, 'not_acceptable', words('not_acceptable'))
+    const accept = request.headers.get('accept')
+    const isAccepted =
+      acceptsJson(accept, route.answerType) || (route.otherType !== null && acceptsJson(accept, route.otherType))
+    if (family !== 'matcher' && !isAccepted) throw new ApiError(406, 'not_acceptable', words('not_acceptable'))
     const url = hub.links.urlOf(request)
     const params = readParams(decoded)
     const context: RouteContext = {

@@ -3,6 +3,7 @@
 import { type Static, type TObject, type TSchema, type TUndefined, Type } from '@sinclair/typebox'
 import { isObject, type Unchecked } from '../../../../core/json-object.ts'
 import type { Hub } from '../../hub-context.ts'
+import type { AuditChanges } from '../db/schema-identity.ts'
 import type { Language, Words } from './api-texts.ts'
 import type { Caller } from './caller.ts'
 import type { Reply } from './reply.ts'
@@ -32,6 +33,8 @@ export type RouteContext = {
    * rejects.
    */
   readonly isStillAdmitted: () => Promise<boolean>
+  /** What every entry in the audit log of what follows says beside its own changes: the run of manifests behind it. */
+  readonly auditNote?: AuditChanges
 }
 
 /** Text that a client may send instead of JSON, for example a file. */
@@ -63,6 +66,8 @@ type Definition<Q extends TObject, B extends TObject, S, A extends TSchema> = {
    * `content_base64`.
    */
   readonly formBody?: boolean
+  /** A media type beside that of the answer, which the handler may answer with as it sees in Accept. */
+  readonly otherType?: string
   /** The error code for invalid data in the collector and matcher families. */
   readonly invalidCode?: string
   /** True when the handler of a matcher's route sees to characters that the database cannot store. */
@@ -121,6 +126,7 @@ export type Route = {
   readonly bodyBytesMax: number | null
   readonly textBody: TextBody | null
   readonly formBody: boolean
+  readonly otherType: string | null
   readonly keepsText: boolean
   readonly run: (context: RouteContext, readBody: (invalidCode?: string) => Promise<unknown>) => Promise<unknown>
 }
@@ -158,6 +164,7 @@ export function route<
     bodyBytesMax: definition.bodyBytesMax ?? null,
     textBody: definition.textBody ?? null,
     formBody: definition.formBody ?? false,
+    otherType: definition.otherType ?? null,
     keepsText: definition.keepsText ?? false,
     async run(context, readBody) {
       const resource = (definition.resource ? await definition.resource(context) : null) as S

@@ -90,6 +90,18 @@ const queues = {
     isKeyed: false,
     tellsFailure: true,
   },
+  /**
+   * Keyed by run, grouped by company. A hub that is lost is noticed by the clock before its lease ends; an item is
+   * applied once however many work on its run.
+   */
+  'iac.apply': {
+    waitsSeconds: [5, 30, 60],
+    leaseSeconds: 600,
+    atOnceMax: 4,
+    atOnceOfGroupMax: 2,
+    isKeyed: true,
+    tellsFailure: false,
+  },
   /** Keyed by task. */
   schedule: {
     waitsSeconds: [10, 60],

@@ -36,6 +36,8 @@ const TAGS: Readonly<Record<string, string>> = {
   Commands: 'What the hub can be told to do.',
   System: 'Settings, plans, maintenance and commands of the hub.',
   Files: 'What people keep beside their resources.',
+  'IaC requests': 'Manifests: planned, approved, applied, and watched.',
+  Approvals: 'Who must say yes, and who has.',
   'Audit log': 'Who did what.',
   'My account': 'The caller itself.',
 }

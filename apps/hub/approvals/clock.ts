@@ -1,0 +1,35 @@
+// The clock of tickets, looked at every minute: due soon, overdue, expired, and whether enough people are left
+// (resources.md R-048, R-049).
+import { sql } from 'drizzle-orm'
+import { tick } from '../../../core/lifecycle/approval.ts'
+import type { Hub } from '../hub-context.ts'
+import { inTransaction } from '../platform/db/transaction.ts'
+import { Notices, settle } from './notices.ts'
+import { addEvent, lockTicket } from './ticket-store.ts'
+
+const OVERDUE = 'overdue'
+
+async function tickRun(hub: Hub, companyId: string, runId: string): Promise<void> {
+  await inTransaction(hub.database.db, async tx => {
+    const rows = await tx.db.execute<{ id: string }>(sql`
+      select id from approval_tickets where company_id = ${companyId} and run_id = ${runId} and state = 'pending'
+      order by created_at, id for update`)
+    const notices = new Notices()
+    for (const { id } of rows) {
+      const loaded = await lockTicket(tx, companyId, id)
+      if (!loaded) continue
+      const moved = tick(loaded.ticket, hub.now())
+      if (moved.effects.includes('rejected'))
+        await addEvent(tx, id, { type: 'decided', step: loaded.row.step, decision: 'rejected', comment: OVERDUE })
+      await settle(hub, tx, loaded, moved, notices)
+    }
+    await notices.tell(hub, tx, { name: 'hub', comment: OVERDUE })
+  })
+}
+
+/** Runs of which a ticket is pending; those of a run go together, so that people get one message. */
+export async function tickTickets(hub: Hub): Promise<void> {
+  const runs = await hub.database.db.execute<{ company_id: string; run_id: string }>(sql`
+    select distinct company_id, run_id from approval_tickets where state = 'pending'`)
+  for (const { company_id, run_id } of runs) await tickRun(hub, company_id, run_id)
+}

@@ -1,0 +1,284 @@
+// Applying a run (resources.md R-037 to R-040): a background job, one transaction an item. Each item is compared once
+// more under a lock, so that a change which somebody made since the plan is never overwritten, and its state is written
+// together with what it does: a hub that dies in between leaves it undone or done, and whoever goes on sees which.
+import { and, asc, eq, sql } from 'drizzle-orm'
+import { approvalOf, decideItem, type ItemStatus, statusAfterApply } from '../../../core/iac/run-status.ts'
+import type { TicketState } from '../../../core/lifecycle/approval.ts'
+import type { Hub } from '../hub-context.ts'
+import { iacBindings, iacItems, iacRuns } from '../platform/db/schema-iac.ts'
+import { inTransaction, lockCompany, type Tx } from '../platform/db/transaction.ts'
+import { ApiError } from '../platform/http/api-error.ts'
+import { type Language, render } from '../platform/http/api-texts.ts'
+import { toApiError } from '../platform/http/respond.ts'
+import { type Applier, actingContext, hubWithin, loadApplier } from './acting.ts'
+import { compareItem } from './compare.ts'
+import { isKindPermissionNeeded } from './iac-settings.ts'
+import { manifestKind } from './kinds/kinds.ts'
+import type { Existing, ManifestKind, Writing } from './kinds/manifest-kind.ts'
+import { bindingsOf } from './match-existing.ts'
+import { findNames } from './name-book.ts'
+import { addRunEvent } from './run-events.ts'
+
+const QUEUE = 'iac.apply'
+/** A run that nobody has worked on for so long is taken up again. */
+const LOST_SECONDS = 20
+const ERROR_MAX = 2000
+
+type Run = typeof iacRuns.$inferSelect
+type Item = typeof iacItems.$inferSelect
+
+/** The item cannot be applied, for a reason that people are told. */
+class ItemFailure extends Error {}
+
+/** Asks for a run to be applied, in the transaction that marks it as queued. */
+export const enqueueApply = (hub: Hub, tx: Tx, run: Pick<Run, 'id' | 'companyId'>): void =>
+  hub.jobs.enqueue(tx, [{ queue: QUEUE, payload: { run_id: run.id }, key: run.id, group: run.companyId }])
+
+function failureText(error: unknown, language: Language): string | null {
+  if (error instanceof ItemFailure) return error.message
+  if (!(error instanceof ApiError)) return null
+  const { errors, members } = error.more
+  const fields = Object.entries(errors ?? {}).map(
+    ([field, texts]) => `${field}: ${texts.map(text => render(text, language)).join(', ')}`,
+  )
+  const referrers: unknown = members?.referrers
+  const named = Array.isArray(referrers)
+    ? referrers.map((each: { kind?: unknown; name?: unknown }) => `${each.kind} ${each.name}`)
+    : []
+  const text = fields.length > 0 ? fields.join('; ') : render(error.text, language)
+  return `${text}${named.length > 0 ? ` (${named.join(', ')})` : ''}`.slice(0, ERROR_MAX)
+}
+
+const staleText = (item: Item, existing: Existing | null): string => {
+  if (item.resourceId === null) return 'stale: it exists since it was planned'
+  if (existing === null) return 'stale: it is gone since it was planned'
+  if (existing.version === 0) return 'stale: it was changed since it was planned'
+  return `stale: planned at version ${item.baseVersion}, now ${existing.version}`
+}
+
+/** The resource of an item as it is now, and the spec that was applied last under the item's name. */
+async function current(writing: Writing, kind: ManifestKind, item: Item) {
+  const { bySlug } = await bindingsOf(writing, item.kind, [item.name], [])
+  const binding = bySlug.get(item.name)
+  const id = item.resourceId ?? binding?.resource_id
+  const [known] = id === undefined ? [] : await kind.byIds(writing, [id])
+  if (known) return { existing: known, applied: binding?.applied_spec ?? null }
+  if (item.resourceId !== null || item.action !== 'create' || !kind.isNameUnique)
+    return { existing: null, applied: null }
+  const [found] = await kind.candidates(writing, item.spec ?? {}, item.name)
+  return { existing: found ?? null, applied: null }
+}
+
+async function bind(writing: Writing, kind: ManifestKind, item: Item, resourceId: string): Promise<void> {
+  const row = {
+    resourceKind: kind.resourceKind,
+    resourceId,
+    appliedSpec: item.spec ?? {},
+    runId: item.runId,
+    drift: [],
+    driftedSince: null,
+    isStale: false,
+    updatedAt: new Date(writing.hub.now()),
+  }
+  await writing.tx.db
+    .insert(iacBindings)
+    .values({ companyId: item.companyId, kind: item.kind, slug: item.name, ...row })
+    .onConflictDoUpdate({ target: [iacBindings.companyId, iacBindings.kind, iacBindings.slug], set: row })
+}
+
+async function write(writing: Writing, kind: ManifestKind, item: Item): Promise<string | null> {
+  const references = item.spec === null ? [] : kind.referencesOf(item.spec)
+  const find = await findNames(writing, references, new Map())
+  const missing = references.find(({ kind, name, isOptional }) => !isOptional && !find(kind, name))
+  if (missing) throw new ItemFailure(`there is no ${missing.kind} ${missing.name}`)
+  const { existing, applied } = await current(writing, kind, item)
+  const now = compareItem(kind, { slug: item.name, spec: item.spec, applied }, existing, find)
+  if (now.hash !== item.diffHash) throw new ItemFailure(staleText(item, existing))
+  switch (now.action) {
+    case 'create':
+      return kind.create(writing, now.whole, find)
+    case 'update': {
+      const changed = new Set(now.diff.map(({ field }) => field.split('.')[0] ?? field))
+      if (existing) await kind.update(writing, existing, changed, now.whole, find)
+      return existing?.id ?? null
+    }
+    case 'delete':
+      if (existing) await kind.remove(writing, existing)
+      return existing?.id ?? null
+    case 'none':
+      return existing?.id ?? null
+  }
+}
+
+async function applyItem(hub: Hub, run: Run, item: Item, applier: Applier): Promise<void> {
+  const kind = manifestKind(item.kind)
+  if (kind === null) throw new ItemFailure(`there is no kind ${item.kind} any more`)
+  await inTransaction(hub.database.db, async tx => {
+    const within = hubWithin(hub, tx)
+    await lockCompany(tx, item.companyId)
+    // Applies of several runs go one after the other over a resource, whatever it locks itself.
+    await tx.db.execute(
+      sql`select pg_advisory_xact_lock(hashtextextended(${`iac ${item.companyId} ${item.kind} ${item.name}`}, 0))`,
+    )
+    const [locked] = await tx.db
+      .select({ status: iacItems.status })
+      .from(iacItems)
+      .where(eq(iacItems.id, item.id))
+      .for('update')
+    if (!locked || locked.status === 'applied') return
+    const note = { iac_run: { old: null, new: run.id } }
+    const context = actingContext(within, applier, item.companyId, run.applierHolds, run.applyLanguage, note)
+    const writing = { hub: within, db: tx.db, companyId: item.companyId, context, tx }
+    const resourceId = await write(writing, kind, item)
+    if (item.action === 'delete')
+      await tx.db
+        .delete(iacBindings)
+        .where(
+          and(
+            eq(iacBindings.companyId, item.companyId),
+            eq(iacBindings.kind, item.kind),
+            eq(iacBindings.slug, item.name),
+          ),
+        )
+    else if (resourceId !== null) await bind(writing, kind, item, resourceId)
+    await tx.db
+      .update(iacItems)
+      .set({ status: 'applied', error: null, resourceId, appliedAt: new Date(hub.now()) })
+      .where(eq(iacItems.id, item.id))
+    await tx.db
+      .update(iacRuns)
+      .set({ workedAt: new Date(hub.now()) })
+      .where(eq(iacRuns.id, run.id))
+    if (item.action !== 'none')
+      await addRunEvent(tx, run.id, 'item_applied', applier, `${item.action} ${item.kind} ${item.name}`, item.id)
+  })
+}
+
+async function setAside(hub: Hub, run: Run, item: Item, status: 'failed' | 'skipped', error: string): Promise<void> {
+  await inTransaction(hub.database.db, async tx => {
+    const rows = await tx.db
+      .update(iacItems)
+      .set({ status, error })
+      .where(and(eq(iacItems.id, item.id), sql`${iacItems.status} <> 'applied'`))
+      .returning({ id: iacItems.id })
+    if (rows.length > 0 && status === 'failed')
+      await addRunEvent(tx, run.id, 'item_failed', null, `${item.action} ${item.kind} ${item.name}: ${error}`, item.id)
+  })
+}
+
+async function ticketStates(hub: Hub, runId: string): Promise<Map<string, TicketState[]>> {
+  const rows = await hub.database.db.execute<{ item_id: string; state: TicketState }>(
+    sql`select item_id, state from approval_tickets where run_id = ${runId}`,
+  )
+  return new Map([...Map.groupBy(rows, row => row.item_id)].map(([id, some]) => [id, some.map(row => row.state)]))
+}
+
+const itemsOf = (hub: Hub, runId: string): Promise<Item[]> =>
+  hub.database.db.select().from(iacItems).where(eq(iacItems.runId, runId)).orderBy(asc(iacItems.position))
+
+/** Applies what can be applied. Returns the items as they are then. */
+async function applyItems(hub: Hub, run: Run, applier: Applier): Promise<void> {
+  const items = await itemsOf(hub, run.id)
+  const approvals = await ticketStates(hub, run.id)
+  const needsPermission = await isKindPermissionNeeded(hub, run.companyId)
+  const statusOf = new Map<string, ItemStatus>(items.map(item => [item.path, item.status]))
+  for (const item of items) {
+    const decision = decideItem(item.status, item.action, approvalOf(approvals.get(item.id) ?? []))
+    if (decision === 'leave' || decision === 'wait') continue
+    const unmet = item.refersTo.find(path => statusOf.get(path) !== 'applied')
+    const isForbidden = needsPermission && item.action !== 'none' && !run.applierHolds.includes(item.requires)
+    try {
+      if (decision === 'skip') continue
+      if (unmet !== undefined) {
+        await setAside(hub, run, item, 'skipped', `depends on ${unmet}`)
+        statusOf.set(item.path, 'skipped')
+      } else if (isForbidden) {
+        await setAside(hub, run, item, 'skipped', `forbidden: ${item.requires}`)
+        statusOf.set(item.path, 'skipped')
+      } else {
+        await applyItem(hub, run, item, applier)
+        statusOf.set(item.path, 'applied')
+      }
+    } catch (error) {
+      const text = failureText(error, run.applyLanguage) ?? failureText(transientOr(error, hub), run.applyLanguage)
+      await setAside(hub, run, item, 'failed', text ?? '')
+      statusOf.set(item.path, 'failed')
+    }
+  }
+}
+
+/** The error as people are told it. Throws it when another attempt may succeed: the run goes on later. */
+function transientOr(error: unknown, hub: Hub): ApiError {
+  const known = toApiError(error, hub.log)
+  if (known.status === 503) throw error
+  return known
+}
+
+function errorOf(items: readonly Item[]): string | null {
+  if (items.some(item => item.status === 'applied' && item.action !== 'none')) return null
+  const failed = items.filter(item => item.status === 'failed' || item.status === 'skipped')
+  if (failed.length > 0)
+    return failed
+      .map(item => `${item.path}: ${item.error}`)
+      .join('\n')
+      .slice(0, ERROR_MAX)
+  const waiting = items.filter(item => item.status === 'planned').length
+  return waiting > 0 ? `${waiting} items wait for approval` : null
+}
+
+async function finish(hub: Hub, run: Run, applier: Applier | null, error: string | null): Promise<void> {
+  await inTransaction(hub.database.db, async tx => {
+    const [locked] = await tx.db.select().from(iacRuns).where(eq(iacRuns.id, run.id)).for('update')
+    if (!locked?.queuedAt) return
+    const items = await tx.db.select().from(iacItems).where(eq(iacItems.runId, run.id)).orderBy(asc(iacItems.position))
+    const status = statusAfterApply(items)
+    const isApplied = status !== 'planned'
+    const applyError = error ?? (status === 'planned' ? errorOf(items) : null)
+    await tx.db
+      .update(iacRuns)
+      .set({
+        status,
+        queuedAt: null,
+        applyError,
+        ...(isApplied ? { appliedAt: new Date(hub.now()) } : {}),
+      })
+      .where(eq(iacRuns.id, run.id))
+    await addRunEvent(tx, run.id, 'finished', applier, status)
+  })
+}
+
+/** Applies a run that is queued; one that is not any more is left alone. */
+export async function applyRun(hub: Hub, runId: string): Promise<void> {
+  const { db } = hub.database
+  const [run] = await db
+    .update(iacRuns)
+    .set({ workedAt: new Date(hub.now()) })
+    .where(and(eq(iacRuns.id, runId), sql`${iacRuns.queuedAt} is not null`))
+    .returning()
+  if (!run) return
+  const applier = await loadApplier(hub, run.appliedBy)
+  if (applier === null) {
+    await finish(hub, run, null, 'whoever applied it is gone; apply it again')
+    return
+  }
+  await applyItems(hub, run, applier)
+  await finish(hub, run, applier, null)
+}
+
+export function registerApplyJobs(hub: Hub): void {
+  hub.jobs.register(QUEUE, { handle: payload => applyRun(hub, String(payload.run_id)) })
+}
+
+/** Takes up runs whose hub is lost. */
+export async function resumeRuns(hub: Hub): Promise<void> {
+  await inTransaction(hub.database.db, async tx => {
+    const rows = await tx.db
+      .select({ id: iacRuns.id, companyId: iacRuns.companyId })
+      .from(iacRuns)
+      .where(
+        sql`${iacRuns.queuedAt} is not null
+          and coalesce(${iacRuns.workedAt}, ${iacRuns.queuedAt}) < now() - make_interval(secs => ${LOST_SECONDS})`,
+      )
+    for (const row of rows) enqueueApply(hub, tx, row)
+  })
+}

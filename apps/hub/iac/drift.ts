@@ -1,0 +1,77 @@
+// Drift (resources.md R-041): where what is bound to a manifest is no longer what was applied. Looked at after each
+// write, which the database notes (sql/hub/0028), and every 15 minutes.
+import { sql } from 'drizzle-orm'
+import { canonicalText } from '../../../core/iac/spec-diff.ts'
+import type { Unchecked } from '../../../core/json-object.ts'
+import type { Hub } from '../hub-context.ts'
+import type { FieldDrift } from '../platform/db/schema-iac.ts'
+import { driftOf } from './compare.ts'
+import { manifestKind } from './kinds/kinds.ts'
+import type { Reading } from './kinds/manifest-kind.ts'
+import { findNames } from './name-book.ts'
+
+const AT_ONCE = 500
+const COMPARED_SECONDS = 15 * 60
+
+type Due = {
+  company_id: string
+  kind: string
+  slug: string
+  resource_id: string
+  applied_spec: Unchecked
+  drift: readonly FieldDrift[]
+}
+
+/** The drift of one that is due; null for one whose resource is gone. */
+async function compareBinding(reading: Reading, due: Due): Promise<FieldDrift[] | null> {
+  const kind = manifestKind(due.kind)
+  const [existing] = kind === null ? [] : await kind.byIds(reading, [due.resource_id])
+  if (kind === null || existing === undefined) return null
+  const find = await findNames(reading, kind.referencesOf(due.applied_spec), new Map())
+  return driftOf(kind, due.applied_spec, existing, find)
+}
+
+/** A kind of the registry shows its drift in its own table. */
+async function showDrift({ database: { db }, kinds }: Hub, due: Due, drift: readonly FieldDrift[]): Promise<void> {
+  const info = kinds.get(manifestKind(due.kind)?.resourceKind ?? '')
+  if (!info?.isResource) return
+  const text = JSON.stringify(drift)
+  await db.execute(sql`
+    update ${sql.identifier(info.table)} set drifted = ${drift.length > 0}, drift = ${text}::jsonb
+    where company_id = ${due.company_id} and id = ${due.resource_id} and drift <> ${text}::jsonb`)
+}
+
+async function compareSome(hub: Hub): Promise<number> {
+  const { db } = hub.database
+  const rows = await db.execute<Due>(sql`
+    select company_id, kind, slug, resource_id, applied_spec, drift from iac_bindings
+    where is_stale or updated_at < now() - make_interval(secs => ${COMPARED_SECONDS})
+    order by is_stale desc, updated_at limit ${AT_ONCE}`)
+  for (const due of rows) {
+    const drift = await compareBinding({ hub, db, companyId: due.company_id }, due)
+    const isSame = canonicalText(drift ?? []) === canonicalText(due.drift)
+    // One that was written meanwhile is stale again, and is compared in the next round.
+    await db.execute(sql`
+      update iac_bindings set is_stale = false, updated_at = now(), drift = ${JSON.stringify(drift ?? [])}::jsonb,
+        drifted_since = case when ${(drift ?? []).length === 0} then null
+          when ${isSame} then drifted_since else coalesce(drifted_since, now()) end
+      where company_id = ${due.company_id} and kind = ${due.kind} and slug = ${due.slug}
+        and resource_id = ${due.resource_id} and applied_spec = ${JSON.stringify(due.applied_spec)}::jsonb`)
+    await showDrift(hub, due, drift ?? [])
+  }
+  return rows.length
+}
+
+/** Compares what was written, and what was not looked at for a while. */
+export async function watchDrift(hub: Hub): Promise<void> {
+  while ((await compareSome(hub)) === AT_ONCE) {
+    // Each round takes the next ones.
+  }
+}
+
+/** Runs are kept 400 days (R-043). */
+export async function forgetOldRuns(hub: Hub): Promise<void> {
+  await hub.database.db.execute(sql`
+    delete from iac_runs where id in (
+      select id from iac_runs where created_at < now() - interval '400 days' and queued_at is null limit 1000)`)
+}

@@ -1,0 +1,113 @@
+// What exists as manifests (resources.md §6): planning them right away changes nothing.
+import { sql } from 'drizzle-orm'
+import { conventionalPath, isSlug, slugFrom } from '../../../core/iac/manifest-path.ts'
+import { notFound } from '../platform/http/api-error.ts'
+import type { RouteContext } from '../platform/http/route.ts'
+import { manifestKind, manifestKinds } from './kinds/kinds.ts'
+import type { Existing, ExportFilter, ManifestKind, Range, Reading } from './kinds/manifest-kind.ts'
+import { manifestYaml } from './manifest-yaml.ts'
+import { bindingsOf } from './match-existing.ts'
+
+/** As many as the largest company limit of a kind; further ones are left out. */
+const EXPORT_MAX = 10_000
+const STEP = 500
+
+type Exported = { readonly path: string; readonly contents: string }
+
+/** The kind of a path. Throws 404. */
+export function findKind(context: RouteContext): ManifestKind {
+  const kind = manifestKind(context.params.kind ?? '')
+  if (kind === null) throw notFound()
+  return kind
+}
+
+/**
+ * The slug of each resource: of its manifest, else made of its name, with a part of its id where others have the same.
+ */
+async function slugsOf(reading: Reading, kind: ManifestKind, shown: readonly Existing[]): Promise<Map<string, string>> {
+  const all = await kind.list(reading, {}, { limit: EXPORT_MAX, offset: 0 })
+  const ids = shown.map(existing => existing.id)
+  const wanted = all.map(existing => slugFrom(existing.name))
+  const { bySlug, byResource } = await bindingsOf(reading, kind.kind, wanted, ids)
+  const taken = Map.groupBy(all, existing => slugFrom(existing.name))
+  return new Map(
+    shown.map(({ id, name }) => {
+      const bound = byResource.get(id)?.slug
+      if (bound !== undefined) return [id, bound]
+      const slug = slugFrom(name)
+      const isAlone = (taken.get(slug)?.length ?? 0) < 2 && !bySlug.has(slug)
+      // An exact name has the slug that it is, whatever other names come to the same.
+      const sharing = taken.get(slug)?.filter(each => each.name.toLowerCase() === slug).length ?? 0
+      const isOwn = isSlug(name) && name === slug && sharing === 1 && !bySlug.has(slug)
+      return [id, isAlone || isOwn ? slug : `${slug.slice(0, 54).replace(/-+$/, '')}-${id.slice(0, 8)}`]
+    }),
+  )
+}
+
+function specOf(kind: ManifestKind, { spec, name }: Existing, slug: string) {
+  const given = Object.entries(spec).filter(([, value]) => value !== null)
+  const hasName = Object.hasOwn(kind.spec.properties, 'name')
+  // The slug is the name already.
+  return Object.fromEntries(given.filter(([field]) => !(hasName && field === 'name' && name === slug)))
+}
+
+async function slugOfCompany({ db, companyId }: Reading): Promise<string> {
+  const [row] = await db.execute<{ slug: string }>(sql`select slug from companies where id = ${companyId}`)
+  return row?.slug ?? ''
+}
+
+/** Manifests of a range of the resources of a kind, and how many there are in all. */
+export async function exportKind(
+  { hub, companyId }: RouteContext,
+  kind: ManifestKind,
+  filter: ExportFilter,
+  range: Range,
+): Promise<{ readonly manifests: readonly Exported[]; readonly total: number }> {
+  const reading = { hub, db: hub.database.db, companyId }
+  const [shown, total, company] = await Promise.all([
+    kind.list(reading, filter, range),
+    kind.count(reading, filter),
+    slugOfCompany(reading),
+  ])
+  const slugs = await slugsOf(reading, kind, shown)
+  const manifests = shown.map(existing => {
+    const name = slugs.get(existing.id) ?? existing.id
+    return {
+      path: conventionalPath({ kind: kind.kind, company, name }),
+      contents: manifestYaml({ kind: kind.kind, company, name, spec: specOf(kind, existing, name) }),
+    }
+  })
+  return { manifests, total }
+}
+
+/** All of a kind as one stream of YAML documents, each with its path. */
+export async function exportYaml(context: RouteContext, kind: ManifestKind, filter: ExportFilter): Promise<string> {
+  const texts: string[] = []
+  for (let offset = 0; offset < EXPORT_MAX; offset += STEP) {
+    const { manifests } = await exportKind(context, kind, filter, { limit: STEP, offset })
+    texts.push(...manifests.map(({ path, contents }) => `---\n# path: ${path}\n${contents}`))
+    if (manifests.length < STEP) break
+  }
+  return texts.join('')
+}
+
+/** The kinds with how many resources each has, and how many of them drifted. */
+export async function listKinds({ hub, companyId }: RouteContext) {
+  const reading = { hub, db: hub.database.db, companyId }
+  const rows = await hub.database.db.execute<{ kind: string; count: number }>(sql`
+    select kind, count(*)::int as count from iac_bindings
+    where company_id = ${companyId} and drift <> '[]'::jsonb group by kind`)
+  const drifted = new Map(rows.map(row => [row.kind, row.count]))
+  return Promise.all(
+    manifestKinds.map(async kind => ({
+      kind: kind.kind,
+      title: kind.title,
+      permission_view: kind.permissions.view,
+      permission_manage: kind.permissions.manage,
+      count: await kind.count(reading, {}),
+      drifted: drifted.get(kind.kind) ?? 0,
+      depends_on: kind.dependsOn,
+      schema: `/api/v1/iac/kinds/${kind.kind}/schema`,
+    })),
+  )
+}

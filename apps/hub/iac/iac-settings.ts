@@ -1,0 +1,28 @@
+// The settings of manifests (resources.md R-066): a company may have values of its own.
+import type { Hub } from '../hub-context.ts'
+import { ApiError, tooManyRequests } from '../platform/http/api-error.ts'
+import { words } from '../platform/http/api-texts.ts'
+import type { RouteContext } from '../platform/http/route.ts'
+
+const EXPIRE_HOURS = 168
+
+/** Throws 403 where the company takes no YAML. */
+export async function refuseDisabledUpload({ hub, companyId }: RouteContext): Promise<void> {
+  const isOn = await hub.state.valueIn(hub.database.db, companyId, 'iac.yaml_upload_enabled')
+  if (isOn === false)
+    throw new ApiError(403, 'forbidden', words('iac_upload_disabled'), { reason: 'iac_upload_disabled' })
+}
+
+/** Counts a submission of a token, on top of the general limit (decision G-130). Throws 429. */
+export function countSubmission({ hub, caller }: RouteContext): void {
+  const limit = hub.state.valueOf('iac.submissions_per_minute')
+  const taken = hub.requestWindows.take(`iac ${caller.credentialId}`, limit)
+  if (!taken.allowed) throw tooManyRequests(taken.retryAfterSeconds)
+}
+
+/** Whether applying needs the permission that the API would ask for, beside iac.apply. */
+export const isKindPermissionNeeded = async (hub: Hub, companyId: string): Promise<boolean> =>
+  (await hub.state.valueIn(hub.database.db, companyId, 'iac.require_kind_permissions')) === true
+
+export const ticketHours = async (hub: Hub, companyId: string): Promise<number> =>
+  (await hub.state.valueIn(hub.database.db, companyId, 'approvals.expire_hours')) ?? EXPIRE_HOURS

@@ -1,0 +1,28 @@
+// The kinds that manifests have, in the order of applying: those that stood before the registry, each with a file of
+// its
+// own, and every kind of the registry.
+import { kinds } from '../../kinds.ts'
+import { checkKind } from './check-kind.ts'
+import type { ManifestKind } from './manifest-kind.ts'
+import { manifestKindOf } from './registry-kind.ts'
+import { ruleKind } from './rule-kind.ts'
+import { serverKind } from './server-kind.ts'
+import { silenceKind } from './silence-kind.ts'
+import { webhookKind } from './webhook-kind.ts'
+
+export const manifestKinds: readonly ManifestKind[] = [
+  serverKind,
+  checkKind,
+  ruleKind,
+  silenceKind,
+  webhookKind,
+  ...kinds.flatMap(kind => manifestKindOf(kind) ?? []),
+].sort((a, b) => a.order - b.order)
+
+const byName = new Map(manifestKinds.map(kind => [kind.kind, kind]))
+export const manifestKind = (kind: string): ManifestKind | null => byName.get(kind) ?? null
+
+const byResource = new Map(manifestKinds.map(kind => [kind.resourceKind, kind]))
+/** By the name that the audit log and references have. */
+export const manifestKindOfResource = (resourceKind: string): ManifestKind | null =>
+  byResource.get(resourceKind) ?? null

@@ -1,0 +1,225 @@
+// Kinds of the registry (decision R-001) in manifests: everything follows from the definition of the kind. A manifest
+// names what the API identifies: `owner_team`, `servers`.
+import { type TObject, type TProperties, Type } from '@sinclair/typebox'
+import { and, asc, count, eq, isNull, type SQL, sql } from 'drizzle-orm'
+import { isObject, type Unchecked } from '../../../../core/json-object.ts'
+import { isAnyOf } from '../../platform/db/transaction.ts'
+import { ApiError } from '../../platform/http/api-error.ts'
+import { type Words, words } from '../../platform/http/api-texts.ts'
+import { listOf, optional, text } from '../../platform/http/request-schema.ts'
+import { editorOf } from '../../resources/editor.ts'
+import type { Field, Values } from '../../resources/field.ts'
+import { columnNamed, type Kind } from '../../resources/kind.ts'
+import { specFields } from '../../resources/manifest-schema.ts'
+import { parseForm } from '../../resources/resource-form.ts'
+import { deleteResource, insertResource, updateResource } from '../../resources/write-resource.ts'
+import type { Existing, ExportFilter, ManifestKind, NameFinder, Reading, Reference } from './manifest-kind.ts'
+import { isAsked } from './named-rows.ts'
+import { namesById } from './names-by-id.ts'
+import { nameOfSpec, sortedTags } from './spec-fields.ts'
+
+type SpecField = readonly [key: string, name: string, field: Field]
+type Row = Values & { readonly id: string; readonly name: string; readonly version: number }
+
+const NAMES_MAX = 1_000
+const isList = (field: Field): boolean => field.value.type === 'array'
+
+function specSchema(fields: readonly SpecField[]): TObject {
+  const members = fields.map(([key, name, field]) => {
+    const value = field.to === undefined ? field.value : isList(field) ? listOf(text(255), NAMES_MAX) : text(255)
+    return [key, field.required && name !== 'name' ? value : optional(value)] as const
+  })
+  const properties: TProperties = Object.fromEntries(members)
+  return Type.Object(properties)
+}
+
+const textsOf = (value: unknown): string[] =>
+  Array.isArray(value) ? value.map(String) : typeof value === 'string' ? [value] : []
+
+/** A time becomes the text that manifests have. */
+const plain = (value: unknown): unknown => (value instanceof Date ? value.toISOString() : value)
+
+/** A value in the form in which answers show it; parts of an object stay as they were given. */
+function shownForm([, name, field]: SpecField, value: unknown): unknown {
+  if (value === null) return field.fallback
+  const normal = field.normal ? field.normal(value as never) : value
+  if (isObject(normal)) return normal
+  return plain(
+    field.show(
+      field.store(normal, name, secret => secret),
+      name,
+    )[name],
+  )
+}
+
+class RegistryKind {
+  readonly fields: readonly SpecField[]
+
+  constructor(readonly kind: Kind) {
+    this.fields = specFields(kind)
+  }
+
+  owned(companyId: string): SQL | undefined {
+    const { table } = this.kind
+    return and(eq(table.company_id, companyId), isNull(table.deleted_at))
+  }
+
+  filtered({ companyId }: Reading, { name, tag, origin }: ExportFilter): SQL | undefined {
+    const { table } = this.kind
+    return and(
+      this.owned(companyId),
+      name === undefined ? undefined : sql`lower(${columnNamed(table, 'name')}) = lower(${name})`,
+      tag === undefined ? undefined : sql`${tag} = any(${columnNamed(table, 'tags')})`,
+      origin === undefined ? undefined : sql`${table.origin} = ${origin}`,
+    )
+  }
+
+  /** Rows as specs, with the names of what they refer to. */
+  async read(reading: Reading, rows: readonly Values[]): Promise<Existing[]> {
+    const names = new Map<string, ReadonlyMap<string, string>>()
+    for (const [, name, { to }] of this.fields)
+      if (to !== undefined)
+        names.set(name, await namesById(reading, to, [...new Set(rows.flatMap(row => textsOf(row[name])))]))
+    return rows.map(given => {
+      // The columns that every kind has.
+      const row = given as Row
+      const spec = this.fields.map(([key, name, field]) => {
+        if (field.to === undefined) return [key, plain(field.show(row, name)[name])]
+        const shown = textsOf(row[name]).map(id => names.get(name)?.get(id) ?? id)
+        return [key, isList(field) ? shown.sort() : (shown[0] ?? null)]
+      })
+      return { id: row.id, name: row.name, version: Number(row.version), spec: Object.fromEntries(spec) }
+    })
+  }
+
+  rows({ db }: Reading, where: SQL | undefined) {
+    const { table } = this.kind
+    return db
+      .select()
+      .from(table)
+      .where(where)
+      .orderBy(asc(sql`lower(${columnNamed(table, 'name')})`), asc(table.id))
+  }
+
+  references(spec: Unchecked): Reference[] {
+    return this.fields.flatMap(([key, , field]) => {
+      const { to } = field
+      if (to === undefined) return []
+      return textsOf(spec[key]).map((name, index) => ({ kind: to, name, at: isList(field) ? [key, index] : [key] }))
+    })
+  }
+
+  normal(spec: Unchecked, find: NameFinder): Unchecked {
+    const members = this.fields.flatMap(field => {
+      const [key, , { to }] = field
+      const value = spec[key]
+      if (value === undefined) return []
+      if (to === undefined) return [[key, shownForm(field, value)] as const]
+      const named = textsOf(value).map(name => find(to, name)?.name ?? name)
+      return [[key, isList(field[2]) ? named.sort() : (named[0] ?? null)] as const]
+    })
+    return sortedTags(Object.fromEntries(members))
+  }
+
+  /** A spec in the names of the API. */
+  input(spec: Unchecked, find: NameFinder): Unchecked {
+    const members = this.fields.flatMap(([key, name, field]) => {
+      const value = spec[key]
+      const { to } = field
+      if (value === undefined) return []
+      if (to === undefined) return [[name, value] as const]
+      const ids = textsOf(value).flatMap(each => find(to, each)?.id ?? [])
+      return [[name, isList(field) ? ids : (ids[0] ?? null)] as const]
+    })
+    return Object.fromEntries(members)
+  }
+
+  /** What the form of the API would refuse. */
+  async faults(spec: Unchecked, existing: Existing | null): Promise<Map<string, Words>> {
+    const body = this.input(spec, () => null)
+    const faults = new Map<string, Words>()
+    try {
+      await parseForm(this.kind, existing === null ? 'create' : 'change', withoutNulls(body))
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error
+      for (const [field, [fault]] of Object.entries(error.more.errors ?? {})) if (fault) faults.set(field, fault)
+    }
+    for (const [key, , field] of this.fields)
+      if (field.immutable && existing !== null && JSON.stringify(existing.spec[key]) !== JSON.stringify(spec[key]))
+        faults.set(key, words('immutable'))
+    return faults
+  }
+
+  /** The resource with the same natural key, when the spec has the whole of it. */
+  keyOf(spec: Unchecked): SQL | undefined {
+    const { iac, table } = this.kind
+    const values = (iac?.key ?? []).map(key => {
+      const field = this.fields.find(([, name]) => name === key)
+      const given = spec[key] ?? field?.[2].fallback ?? null
+      return [key, given === null || !field ? null : shownForm(field, given)] as const
+    })
+    if (values.length === 0 || values.some(([, value]) => typeof value !== 'string' && typeof value !== 'number'))
+      return undefined
+    return and(...values.map(([key, value]) => eq(columnNamed(table, key), value)))
+  }
+}
+
+const withoutNulls = (body: Unchecked): Unchecked =>
+  Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null))
+
+const capital = (words: string): string => words.charAt(0).toUpperCase() + words.slice(1)
+
+/** A kind of the registry as a kind of manifests; null for one that manifests do not have. */
+export function manifestKindOf(kind: Kind): ManifestKind | null {
+  const { iac, info, table } = kind
+  if (iac === null) return null
+  const own = new RegistryKind(kind)
+  const read = (reading: Reading, where: SQL | undefined) =>
+    own.rows(reading, where).then(rows => own.read(reading, rows))
+  return {
+    kind: iac.kind,
+    title: capital(info.title.many.en),
+    order: iac.order,
+    resourceKind: info.kind,
+    permissions: info.permissions,
+    dependsOn: [...new Set(own.fields.flatMap(([, , { to }]) => (to === undefined ? [] : [to])))],
+    spec: specSchema(own.fields),
+    defaults: Object.fromEntries(own.fields.map(([key, , { fallback }]) => [key, fallback])),
+    secrets: Object.entries(kind.fields).flatMap(([name, { isSecret }]) => (isSecret ? [name] : [])),
+    isNameUnique: true,
+    referencesOf: spec => own.references(spec),
+    normal: (spec, find) => own.normal(spec, find),
+    faults: (_reading, spec, existing) => own.faults(spec, existing),
+    names: async ({ db, companyId }, asked) => {
+      const name = columnNamed(table, 'name')
+      const rows = await db
+        .select({ id: table.id, name: sql<string>`${name}` })
+        .from(table)
+        .where(and(own.owned(companyId), isAsked(table.id, name, asked)))
+      return rows
+    },
+    byIds: (reading, ids) => read(reading, and(own.owned(reading.companyId), isAnyOf(table.id, ids))),
+    candidates: async (reading, spec, slug) => {
+      const key = own.keyOf(spec)
+      const byKey = key === undefined ? [] : await read(reading, and(own.owned(reading.companyId), key))
+      return byKey.length > 0 ? byKey : read(reading, own.filtered(reading, { name: nameOfSpec(spec, slug) }))
+    },
+    list: async (reading, filter, { limit, offset }) =>
+      own.read(reading, await own.rows(reading, own.filtered(reading, filter)).limit(limit).offset(offset)),
+    count: async (reading, filter) => {
+      const [row] = await reading.db.select({ total: count() }).from(table).where(own.filtered(reading, filter))
+      return row?.total ?? 0
+    },
+    create: async ({ tx, context }, spec, find) => {
+      const values = await parseForm(kind, 'create', withoutNulls(own.input(spec, find)))
+      const { id } = await insertResource(tx, kind, editorOf(context), values, { origin: 'iac' })
+      return id
+    },
+    update: async ({ tx, context }, { id, version }, changed, spec, find) => {
+      const given = Object.fromEntries(Object.entries(spec).filter(([key]) => changed.has(key)))
+      const values = await parseForm(kind, 'change', own.input(given, find))
+      await updateResource(tx, kind, editorOf(context), id, values, { origin: 'iac', expected: { version } })
+    },
+    remove: ({ tx, context }, { id, version }) => deleteResource(tx, kind, editorOf(context), id, { version }),
+  }
+}

@@ -1,0 +1,134 @@
+// Webhooks in manifests (resources.md §6). The secret of one that a manifest makes is read by rotating it.
+import { Type } from '@sinclair/typebox'
+import { and, asc, count, eq, type SQL, sql } from 'drizzle-orm'
+import { severities } from '../../../../core/alerting/rules/rule.ts'
+import type { Unchecked } from '../../../../core/json-object.ts'
+import { templateTypes } from '../../notifications/templates.ts'
+import { mayCall } from '../../notifications/webhook.ts'
+import { webhooks } from '../../platform/db/schema-identity.ts'
+import { isAnyOf } from '../../platform/db/transaction.ts'
+import { type Words, words } from '../../platform/http/api-texts.ts'
+import { boolean, listOf, oneOf, optional, text } from '../../platform/http/request-schema.ts'
+import { toScope } from '../../scopes/scope.ts'
+import { changeWebhook, createWebhook, deleteWebhook, webhookCollection } from '../../webhooks/webhooks.ts'
+import type { Existing, ExportFilter, ManifestKind, NameFinder, Reading } from './manifest-kind.ts'
+import { isAsked } from './named-rows.ts'
+import { namedScope, normalScope, scopeInput, scopeReferences, withServerNames } from './named-scope.ts'
+import { nameOfSpec } from './spec-fields.ts'
+
+const spec = Type.Object({
+  name: optional(text(255)),
+  url: text(2048),
+  events: optional(listOf(oneOf(templateTypes), templateTypes.length)),
+  min_severity: Type.Optional(oneOf(severities)),
+  scope: Type.Optional(namedScope()),
+  enabled: Type.Optional(boolean()),
+})
+const EVERYTHING = { all: true, servers: [], tags: [], environments: [], roles: [], datacenters: [] }
+const DEFAULTS: Unchecked = { events: [], min_severity: 'info', scope: EVERYTHING, enabled: true }
+
+const filtered = ({ companyId }: Reading, { name, tag, origin }: ExportFilter): SQL | undefined =>
+  and(
+    eq(webhooks.companyId, companyId),
+    name === undefined ? undefined : sql`lower(${webhooks.name}) = lower(${name})`,
+    tag === undefined ? undefined : sql`jsonb_exists(${webhooks.scope}->'tags', ${tag})`,
+    origin === undefined || origin === 'manual' ? undefined : sql`false`,
+  )
+
+const sortedEvents = (events: unknown): string[] => (Array.isArray(events) ? events.map(String).sort() : [])
+
+async function read(reading: Reading, rows: readonly (typeof webhooks.$inferSelect)[]): Promise<Existing[]> {
+  // Stored scopes are whole; the column's type does not say so.
+  const scopes = rows.map(row => toScope(row.scope))
+  const named = await withServerNames(reading.db, reading.companyId, scopes)
+  return rows.map((row, index) => ({
+    id: row.id,
+    name: row.name,
+    version: 0,
+    spec: {
+      name: row.name,
+      url: row.url,
+      events: sortedEvents(row.events),
+      min_severity: row.minSeverity,
+      scope: named(scopes[index]!),
+      enabled: row.enabled,
+    },
+  }))
+}
+
+type WebhookInput = Parameters<typeof createWebhook>[1]
+
+const inputOf = (given: Unchecked, find: NameFinder): WebhookInput =>
+  ({
+    ...given,
+    ...(given.scope === undefined ? {} : { scope: scopeInput(given.scope, find) }),
+  }) as WebhookInput
+
+export const webhookKind: ManifestKind = {
+  kind: 'webhook',
+  title: 'Webhooks',
+  order: 5,
+  resourceKind: 'webhook',
+  permissions: { view: 'webhooks.view', manage: 'webhooks.manage' },
+  dependsOn: ['server'],
+  spec,
+  defaults: DEFAULTS,
+  secrets: ['secret'],
+  isNameUnique: false,
+  referencesOf: scopeReferences,
+  normal: (given, find) => ({
+    ...given,
+    ...(given.events === undefined ? {} : { events: sortedEvents(given.events) }),
+    ...(given.scope === undefined ? {} : { scope: normalScope(given.scope, find) }),
+  }),
+  faults: async ({ hub }, given, existing) => {
+    const isSame = existing?.spec.url === given.url
+    const mayBe = isSame || (await mayCall(hub, String(given.url)))
+    return mayBe ? new Map<string, Words>() : new Map([['url', words('private_url')]])
+  },
+  names: async ({ db, companyId }, asked) =>
+    db
+      .select({ id: webhooks.id, name: webhooks.name })
+      .from(webhooks)
+      .where(and(eq(webhooks.companyId, companyId), isAsked(webhooks.id, webhooks.name, asked))),
+  byIds: async (reading, ids) =>
+    read(
+      reading,
+      await reading.db
+        .select()
+        .from(webhooks)
+        .where(and(eq(webhooks.companyId, reading.companyId), isAnyOf(webhooks.id, ids))),
+    ),
+  candidates: async (reading, given, slug) =>
+    read(
+      reading,
+      await reading.db
+        .select()
+        .from(webhooks)
+        .where(filtered(reading, { name: nameOfSpec(given, slug) }))
+        .orderBy(asc(webhooks.createdAt), asc(webhooks.id)),
+    ),
+  list: async (reading, filter, { limit, offset }) =>
+    read(
+      reading,
+      await reading.db
+        .select()
+        .from(webhooks)
+        .where(filtered(reading, filter))
+        .orderBy(asc(sql`lower(${webhooks.name})`), asc(webhooks.createdAt), asc(webhooks.id))
+        .limit(limit)
+        .offset(offset),
+    ),
+  count: async (reading, filter) => {
+    const [row] = await reading.db.select({ total: count() }).from(webhooks).where(filtered(reading, filter))
+    return row?.total ?? 0
+  },
+  create: async ({ context }, given, find) => (await createWebhook(context, inputOf(given, find))).row.id,
+  update: async ({ context, tx, companyId }, { id }, changed, given, find) => {
+    const row = await webhookCollection.find(tx.db, companyId, id)
+    const input = inputOf(given, find)
+    await changeWebhook(context, row, Object.fromEntries(Object.entries(input).filter(([name]) => changed.has(name))))
+  },
+  remove: async ({ context, tx, companyId }, { id }) =>
+    deleteWebhook(context, await webhookCollection.find(tx.db, companyId, id)),
+}

@@ -1,0 +1,188 @@
+// The text of a manifest as a value: YAML 1.2 core schema, one document, no tags and no directives, at most 100 aliases
+// and 20 levels (resources.md R-043). Hostile text is told of in far less than a second and without much memory:
+// nothing
+// is composed before its tokens were counted, and nothing here takes more than the length of the text.
+import { Composer, CST, type Document, isAlias, isMap, isNode, isScalar, isSeq, Lexer, LineCounter, Parser } from 'yaml'
+
+const ALIASES_MAX = 100
+const DEPTH_MAX = 20
+/** The parser keeps a document, the collections that are open, and what stands in the innermost one. */
+const OPEN_TOKENS_MAX = DEPTH_MAX * 2 + 4
+const MESSAGE_MAX = 300
+
+/** A line is null where the whole text is meant. */
+type TextFault = { readonly line: number | null; readonly message: string }
+type Path = readonly (string | number)[]
+
+export type ManifestText = {
+  readonly value: unknown
+  /** Members that look like secrets, with the places of their values in the text. */
+  readonly secrets: readonly SecretPlace[]
+  /** The line of the member of a path, or of the nearest one above it that exists. */
+  readonly lineOf: (path: Path) => number | null
+}
+
+type SecretPlace = {
+  readonly path: readonly string[]
+  readonly line: number | null
+  readonly from: number
+  readonly to: number
+}
+
+const SECRET_KEY = /password|passphrase|secret|api_?key|private_?key|token|credential/i
+const PRIVATE_KEY = /-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----/
+const HIDDEN = '(hidden)'
+
+/** A text that could not be read, without what looks like the value of a secret. */
+export const withoutSecrets = (text: string): string =>
+  text
+    .replace(/-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----[\s\S]*?(-----END [A-Z0-9 ]*PRIVATE KEY-----|$)/g, HIDDEN)
+    .replace(
+      /([\w-]*(?:password|passphrase|secret|api_?key|private_?key|token|credential)\w*["']?[ \t]*:[ \t]*)("[^"]*"|'[^']*'|[^,}\n]+)/gi,
+      `$1${HIDDEN}`,
+    )
+
+/** The text with the values of its secrets replaced. */
+export function hideSecrets(text: string, secrets: readonly SecretPlace[]): string {
+  const ordered = [...secrets].sort((a, b) => b.from - a.from)
+  return ordered.reduce((rest, { from, to }) => `${rest.slice(0, from)}${HIDDEN}\n${rest.slice(to)}`, text)
+}
+
+class Refused extends Error {
+  constructor(
+    message: string,
+    readonly offset: number | null,
+  ) {
+    super(message)
+  }
+}
+
+/** The tokens of a text; throws Refused for what a manifest may not have. */
+function tokensOf(text: string, lines: LineCounter): CST.Token[] {
+  const parser = new Parser(lines.addNewLine)
+  const tokens: CST.Token[] = []
+  let aliases = 0
+  lines.addNewLine(0)
+  for (const lexeme of new Lexer().lex(text)) {
+    const type = CST.tokenType(lexeme)
+    if (type === 'tag') throw new Refused('tags such as !!str are not allowed', parser.offset)
+    if (type === 'directive-line') throw new Refused('directives such as %YAML are not allowed', parser.offset)
+    if (type === 'alias' && ++aliases > ALIASES_MAX)
+      throw new Refused(`at most ${ALIASES_MAX} aliases are allowed`, parser.offset)
+    for (const token of parser.next(lexeme)) tokens.push(token)
+    if (parser.stack.length > OPEN_TOKENS_MAX) throw tooDeep(parser.offset)
+  }
+  for (const token of parser.end()) tokens.push(token)
+  return tokens
+}
+
+const tooDeep = (offset: number | null): Refused => new Refused(`is nested more than ${DEPTH_MAX} levels deep`, offset)
+
+const offsetOf = (node: unknown): number | null =>
+  typeof node === 'object' && node !== null && 'range' in node && Array.isArray(node.range)
+    ? Number(node.range[0])
+    : null
+
+const keyOf = (key: unknown): string => (isScalar(key) ? String(key.value) : String(key))
+
+/** Refuses what is nested too deep and keys that stand twice in a map: the library would compare each with each. */
+function checkNode(node: unknown, depth: number): void {
+  if (isMap(node) || isSeq(node)) {
+    if (depth > DEPTH_MAX) throw tooDeep(offsetOf(node))
+    const seen = new Set<string>()
+    for (const item of node.items) {
+      if (!isMap(node)) checkNode(item, depth + 1)
+      else {
+        const { key, value } = item as { key: unknown; value: unknown }
+        const name = keyOf(key)
+        if (!isScalar(key) || isAlias(key)) throw new Refused('keys must be texts', offsetOf(key))
+        if (seen.has(name)) throw new Refused(`${name}: stands twice`, offsetOf(key))
+        seen.add(name)
+        checkNode(value, depth + 1)
+      }
+    }
+  }
+}
+
+/** Aliases can nest what stands in one place below another; the value is walked as it is. */
+function checkDepth(value: unknown, depth: number): void {
+  if (typeof value !== 'object' || value === null) return
+  if (depth > DEPTH_MAX) throw tooDeep(null)
+  for (const member of Object.values(value)) checkDepth(member, depth + 1)
+}
+
+function composed(text: string, lines: LineCounter): Document {
+  const composer = new Composer({ version: '1.2', schema: 'core', uniqueKeys: false, prettyErrors: false })
+  const documents: Document[] = []
+  for (const document of composer.compose(tokensOf(text, lines), true, text.length)) {
+    documents.push(document)
+    if (documents.length > 1) throw new Refused('only one YAML document is allowed', document.range[0])
+  }
+  const [document] = documents
+  if (!document) throw new Refused('holds no YAML document', null)
+  const [error] = document.errors
+  if (error) throw new Refused(`is not valid YAML: ${error.message}`, error.pos[0])
+  checkNode(document.contents, 1)
+  return document
+}
+
+function secretsOf(node: unknown, path: readonly string[], lines: LineCounter): SecretPlace[] {
+  if (isSeq(node)) return node.items.flatMap((item, index) => secretsOf(item, [...path, String(index)], lines))
+  if (!isMap(node)) return []
+  return node.items.flatMap(({ key, value }) => {
+    const name = keyOf(key)
+    const at = [...path, name]
+    const range = isNode(value) ? value.range : null
+    const isSecret = SECRET_KEY.test(name) || (isScalar(value) && PRIVATE_KEY.test(String(value.value)))
+    const from = offsetOf(key)
+    return isSecret && range && from !== null
+      ? [{ path: at, line: lines.linePos(from).line, from: range[0], to: range[1] }]
+      : secretsOf(value, at, lines)
+  })
+}
+
+function lineFinder(document: Document, lines: LineCounter): ManifestText['lineOf'] {
+  const lineAt = (node: unknown): number | null => {
+    const offset = offsetOf(node)
+    return offset === null ? null : lines.linePos(offset).line
+  }
+  return path => {
+    let node: unknown = document.contents
+    let line = lineAt(node)
+    for (const step of path) {
+      if (isMap(node)) {
+        const pair = node.items.find(item => keyOf(item.key) === String(step))
+        if (!pair) return line
+        line = lineAt(pair.key) ?? line
+        node = pair.value
+      } else if (isSeq(node)) {
+        node = node.items[Number(step)]
+        line = lineAt(node) ?? line
+      } else return line
+    }
+    return line
+  }
+}
+
+/** Reads the text of a manifest: its value, or what is wrong with it. */
+export function readManifestText(text: string): ManifestText | { readonly fault: TextFault } {
+  const lines = new LineCounter()
+  const lineAt = (offset: number | null): number | null =>
+    offset === null ? null : text.slice(0, Math.min(offset, text.length)).split('\n').length
+  // The body of a request was decoded already: what was no UTF-8 in it is this character now.
+  const replaced = text.indexOf('\ufffd')
+  if (replaced >= 0) return { fault: { line: lineAt(replaced), message: 'is not UTF-8 text' } }
+  try {
+    const document = composed(text, lines)
+    const value: unknown = document.toJS({ maxAliasCount: ALIASES_MAX })
+    checkDepth(value, 1)
+    return { value, secrets: secretsOf(document.contents, [], lines), lineOf: lineFinder(document, lines) }
+  } catch (error) {
+    if (error instanceof Refused) return { fault: { line: lineAt(error.offset), message: error.message } }
+    // The library throws a ReferenceError for aliases that multiply, and for one without an anchor.
+    if (error instanceof ReferenceError)
+      return { fault: { line: null, message: `is not valid YAML: ${error.message}`.slice(0, MESSAGE_MAX) } }
+    if (error instanceof RangeError) return { fault: { line: null, message: tooDeep(null).message } }
+    throw error
+  }
+}

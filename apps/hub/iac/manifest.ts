@@ -1,0 +1,144 @@
+// The files of a run as manifests, with every fault that needs no resource to be seen: text, form, path, kind, company,
+// spec (decisions G-126, G-127; resources.md R-042, R-043).
+import { isSlug, pathFaults } from '../../../core/iac/manifest-path.ts'
+import { isObject, type Unchecked } from '../../../core/json-object.ts'
+import type { RunError } from '../platform/db/schema-iac.ts'
+import { type Language, render } from '../platform/http/api-texts.ts'
+import { schemaFaults } from '../platform/http/request-schema.ts'
+import { manifestKind, manifestKinds } from './kinds/kinds.ts'
+import type { ManifestKind } from './kinds/manifest-kind.ts'
+import { API_VERSION, unknownMembers } from './manifest-schema.ts'
+import { hideSecrets, type ManifestText, readManifestText, withoutSecrets } from './manifest-text.ts'
+
+export type SentFile = { readonly path: string; readonly contents: string }
+
+/** The companies that the caller may work in: ids by slug. */
+export type UsableCompanies = ReadonlyMap<string, string>
+
+export type Manifest = {
+  readonly path: string
+  readonly kind: ManifestKind
+  readonly companyId: string
+  readonly company: string
+  readonly slug: string
+  readonly isAbsent: boolean
+  readonly spec: Unchecked
+  readonly lineOf: ManifestText['lineOf']
+}
+
+type ReadFile = {
+  /** As it may be kept: without the values of secrets. */
+  readonly contents: string
+  readonly manifest: Manifest | null
+  /** The kind that it names, where it is one. */
+  readonly kind: string | null
+  readonly errors: readonly RunError[]
+}
+
+const FAULTS_MAX = 50
+const MEMBERS = ['apiVersion', 'kind', 'metadata', 'ensure', 'spec']
+const METADATA_MEMBERS = ['company', 'name']
+
+type Path = readonly (string | number)[]
+type Faults = { add(path: Path, message: string): void; readonly list: RunError[] }
+
+function faultsOf(file: string, lineOf: ManifestText['lineOf']): Faults {
+  const list: RunError[] = []
+  return {
+    list,
+    add(path, message) {
+      const field = path.join('.')
+      if (list.length < FAULTS_MAX)
+        list.push({ path: file, line: lineOf(path), message: field === '' ? message : `${field}: ${message}` })
+    },
+  }
+}
+
+const namesOf = (list: Iterable<string>): string => [...list].sort().join(', ')
+
+function checkMembers(value: Unchecked, known: readonly string[], path: Path, faults: Faults): void {
+  for (const name of Object.keys(value))
+    if (!known.includes(name)) faults.add([...path, name], `unknown key; allowed: ${known.join(', ')}`)
+}
+
+function checkHead(value: Unchecked, faults: Faults): ManifestKind | null {
+  checkMembers(value, MEMBERS, [], faults)
+  if (value.apiVersion !== API_VERSION) faults.add(['apiVersion'], `must be ${API_VERSION}`)
+  const kind = typeof value.kind === 'string' ? manifestKind(value.kind) : null
+  if (kind === null) faults.add(['kind'], `unknown kind; allowed: ${manifestKinds.map(each => each.kind).join(', ')}`)
+  if (value.ensure !== undefined && value.ensure !== 'present' && value.ensure !== 'absent')
+    faults.add(['ensure'], 'must be present or absent')
+  return kind
+}
+
+function checkMetadata(value: Unchecked, companies: UsableCompanies, faults: Faults) {
+  const metadata = isObject(value.metadata) ? value.metadata : null
+  if (metadata === null) {
+    faults.add(['metadata'], 'must be a map with company and name')
+    return null
+  }
+  checkMembers(metadata, METADATA_MEMBERS, ['metadata'], faults)
+  const { company, name } = metadata
+  const companyId = typeof company === 'string' ? companies.get(company) : undefined
+  // The same text for one that does not exist and for one that the caller may not work in.
+  if (companyId === undefined)
+    faults.add(['metadata', 'company'], `unknown company; allowed: ${namesOf(companies.keys())}`)
+  const isName = typeof name === 'string' && isSlug(name)
+  if (!isName)
+    faults.add(
+      ['metadata', 'name'],
+      'must be 1 to 63 lower-case letters, digits and hyphens, with a letter or digit at both ends',
+    )
+  return companyId === undefined || !isName ? null : { companyId, company: String(company), slug: name }
+}
+
+/** What is wrong with a spec by its schema alone. */
+function checkSpec(kind: ManifestKind, spec: Unchecked, language: Language, faults: Faults): void {
+  for (const path of unknownMembers(kind.spec, spec)) faults.add(['spec', ...path], 'unknown key')
+  for (const [field, text] of schemaFaults(kind.spec, spec))
+    faults.add(['spec', ...(field === 'body' ? [] : field.split('.'))], render(text, language))
+}
+
+function checkPath(file: SentFile, value: Unchecked, faults: Faults): void {
+  const metadata = isObject(value.metadata) ? value.metadata : {}
+  const said = { kind: String(value.kind), company: String(metadata.company), name: String(metadata.name) }
+  for (const { part, inPath, inContents } of pathFaults(file.path, said))
+    faults.add([], `the path says ${part} ${inPath}, the manifest ${inContents}`)
+}
+
+/** Reads one file. */
+export function readManifest(file: SentFile, companies: UsableCompanies, language: Language): ReadFile {
+  const text = readManifestText(file.contents)
+  if ('fault' in text) {
+    const error = { path: file.path, ...text.fault }
+    return { contents: withoutSecrets(file.contents), manifest: null, kind: null, errors: [error] }
+  }
+  const contents = hideSecrets(file.contents, text.secrets)
+  const faults = faultsOf(file.path, text.lineOf)
+  for (const { path } of text.secrets) faults.add(path, 'a manifest holds no secrets; set it with PATCH after applying')
+  const { value } = text
+  if (!isObject(value)) {
+    faults.add([], 'must be a map with apiVersion, kind, metadata and spec')
+    return { contents, manifest: null, kind: null, errors: faults.list }
+  }
+  const kind = checkHead(value, faults)
+  const named = checkMetadata(value, companies, faults)
+  checkPath(file, value, faults)
+  const isAbsent = value.ensure === 'absent'
+  const spec = isObject(value.spec) ? value.spec : {}
+  if (value.spec !== undefined && !isObject(value.spec)) faults.add(['spec'], 'must be a map')
+  else if (value.spec === undefined && !isAbsent) faults.add(['spec'], 'is required')
+  else if (kind !== null && !(isAbsent && Object.keys(spec).length === 0)) {
+    const shown = Object.fromEntries(Object.entries(spec).filter(([key]) => !isToldSecret(text, key)))
+    if (!isAbsent) checkSpec(kind, shown, language, faults)
+  }
+  const manifest =
+    kind === null || named === null || faults.list.length > 0
+      ? null
+      : { path: file.path, kind, ...named, isAbsent, spec, lineOf: text.lineOf }
+  return { contents, manifest, kind: kind?.kind ?? null, errors: faults.list }
+}
+
+/** True for a member of the spec that was told as a secret, and need not be told as unknown too. */
+const isToldSecret = (text: ManifestText, key: string): boolean =>
+  text.secrets.some(({ path }) => path.length === 2 && path[0] === 'spec' && path[1] === key)

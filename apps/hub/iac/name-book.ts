@@ -1,0 +1,55 @@
+// What names in manifests mean: the slug of a manifest, else the display name of a resource, in one company. Names of
+// what the same run is about to make are known too.
+import { eq, sql } from 'drizzle-orm'
+import { iacBindings } from '../platform/db/schema-iac.ts'
+import { manifestKind, manifestKindOfResource } from './kinds/kinds.ts'
+import type { Named, NameFinder, Reading, Reference } from './kinds/manifest-kind.ts'
+import { namedAs } from './kinds/names-by-id.ts'
+
+type Found = { readonly id: string | null; readonly name: string }
+
+/** The slugs of a kind that are bound, with what they are bound to. */
+async function boundIds(
+  { db, companyId }: Reading,
+  kind: string,
+  slugs: readonly string[],
+): Promise<Map<string, string>> {
+  const rows = await db.execute<{ slug: string; resource_id: string }>(sql`
+    select slug, resource_id from ${iacBindings} where ${eq(iacBindings.companyId, companyId)}
+      and ${eq(iacBindings.kind, kind)}
+      and slug in (select jsonb_array_elements_text(${JSON.stringify(slugs)}::jsonb))`)
+  return new Map(rows.map(row => [row.slug, row.resource_id]))
+}
+
+async function namesOfKind(reading: Reading, kind: string, names: readonly string[]): Promise<Map<string, Named>> {
+  const definition = manifestKind(kind) ?? manifestKindOfResource(kind)
+  const bound = definition === null ? new Map<string, string>() : await boundIds(reading, definition.kind, names)
+  // What no manifest makes, such as a team, has a name all the same.
+  const rows =
+    definition === null
+      ? await namedAs(reading, kind, names)
+      : await definition.names(reading, { ids: [...bound.values()], names })
+  const byId = new Map(rows.map(row => [row.id, row]))
+  const byName = new Map(rows.map(row => [row.name.toLowerCase(), row]))
+  return new Map(
+    names.flatMap(name => {
+      const row = byId.get(bound.get(name) ?? '') ?? byName.get(name.toLowerCase())
+      return row === undefined ? [] : [[name, row] as const]
+    }),
+  )
+}
+
+/** The key of what a run makes: by its slug, and by its display name. */
+export const madeKey = (kind: string, name: string): string => `${kind} ${name.toLowerCase()}`
+
+/** Looks up what references mean. `made` is what the run is about to make in this company. */
+export async function findNames(
+  reading: Reading,
+  references: readonly Reference[],
+  made: ReadonlyMap<string, Found>,
+): Promise<NameFinder> {
+  const known = new Map<string, Map<string, Named>>()
+  for (const [kind, asked] of Map.groupBy(references, reference => reference.kind))
+    known.set(kind, await namesOfKind(reading, kind, [...new Set(asked.map(reference => reference.name))]))
+  return (kind, name) => known.get(kind)?.get(name) ?? made.get(madeKey(kind, name)) ?? null
+}

@@ -1,0 +1,275 @@
+// The plan of a run (document 1 "IaC run status"; resources.md R-035 to R-039): what each manifest would do to what
+// exists now, in which order, or every fault. Nothing is written.
+import { createHash } from 'node:crypto'
+import { applyOrder } from '../../../core/iac/apply-order.ts'
+import { type ItemAction, titleOfPlan } from '../../../core/iac/run-status.ts'
+import type { FieldDiff } from '../../../core/iac/spec-diff.ts'
+import type { Unchecked } from '../../../core/json-object.ts'
+import type { RunError, RunFile } from '../platform/db/schema-iac.ts'
+import { render } from '../platform/http/api-texts.ts'
+import type { RouteContext } from '../platform/http/route.ts'
+import { type Compared, compareItem, desiredName } from './compare.ts'
+import { isKindPermissionNeeded } from './iac-settings.ts'
+import type { NameFinder, Reading, Reference } from './kinds/manifest-kind.ts'
+import { type Manifest, readManifest, type SentFile } from './manifest.ts'
+import { type Matched, matchExisting } from './match-existing.ts'
+import { findNames, madeKey } from './name-book.ts'
+import { usableCompaniesBySlug } from './usable-companies.ts'
+
+const LEAVES_MAX = 10_000
+
+export type PlannedItem = {
+  readonly path: string
+  readonly companyId: string
+  /** The slug of the company. */
+  readonly company: string
+  readonly kind: string
+  readonly name: string
+  readonly action: ItemAction
+  readonly adopts: boolean
+  readonly diff: readonly FieldDiff[]
+  readonly diffHash: string
+  readonly spec: Unchecked | null
+  readonly resourceId: string | null
+  readonly baseVersion: number | null
+  readonly refersTo: readonly string[]
+  readonly requires: string
+  readonly forbidden: boolean
+  /** By which approval workflows choose. */
+  readonly environments: readonly string[]
+  readonly tags: readonly string[]
+}
+
+export type Plan = {
+  readonly files: readonly RunFile[]
+  /** How many manifests each kind has. */
+  readonly kinds: Readonly<Record<string, number>>
+  /** In the order of applying; none when there are errors. */
+  readonly items: readonly PlannedItem[]
+  readonly errors: readonly RunError[]
+  readonly title: string
+}
+
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
+
+/** Lets other requests have their turn between files, each of which may take a while. */
+const pause = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
+
+async function readFiles(context: RouteContext, sent: readonly SentFile[]) {
+  const companies = await usableCompaniesBySlug(context)
+  const files: RunFile[] = []
+  const manifests: Manifest[] = []
+  const errors: RunError[] = []
+  const kinds: Record<string, number> = {}
+  for (const file of sent) {
+    const read = readManifest(file, companies, context.language)
+    files.push({ path: file.path, contents: read.contents, sha256: sha256(read.contents) })
+    if (read.kind !== null) kinds[read.kind] = (kinds[read.kind] ?? 0) + 1
+    if (read.manifest !== null) manifests.push(read.manifest)
+    errors.push(...read.errors)
+    await pause()
+  }
+  return { files, manifests, errors, kinds }
+}
+
+/** Items of lists of objects, at any depth. */
+function leafItems(value: unknown): number {
+  if (Array.isArray(value))
+    return value.reduce<number>((sum, item) => sum + (typeof item === 'object' ? 1 : 0) + leafItems(item), 0)
+  return typeof value === 'object' && value !== null
+    ? Object.values(value).reduce<number>((sum, member) => sum + leafItems(member), 0)
+    : 0
+}
+
+const faultAt = ({ path, lineOf }: Manifest, at: Reference['at'], message: string): RunError => ({
+  path,
+  line: lineOf(['spec', ...at]),
+  message,
+})
+
+/** Manifests that mean one resource: every one after the first is a fault that names both. */
+function sameResource(matched: readonly Matched[]): RunError[] {
+  const seen = new Map<string, string>()
+  return matched.flatMap(({ manifest, existing }) => {
+    const { kind, companyId, slug, path, isAbsent, spec } = manifest
+    const keys = [`${companyId} ${kind.kind} slug ${slug}`]
+    if (existing !== null) keys.push(`${companyId} ${kind.kind} id ${existing.id}`)
+    else if (kind.isNameUnique && !isAbsent)
+      keys.push(`${companyId} ${kind.kind} name ${desiredName(spec, slug).toLowerCase()}`)
+    const other = keys.map(key => seen.get(key)).find(each => each !== undefined)
+    for (const key of keys) if (!seen.has(key)) seen.set(key, path)
+    return other === undefined
+      ? []
+      : [{ path, line: null, message: `${kind.kind} ${slug}: ${other} and ${path} are about the same resource` }]
+  })
+}
+
+/** Manifests that mean a resource which another manifest is bound to. */
+const boundElsewhere = (matched: readonly Matched[]): RunError[] =>
+  matched.flatMap(({ manifest, boundTo }) =>
+    boundTo === null
+      ? []
+      : [
+          {
+            path: manifest.path,
+            line: manifest.lineOf(['metadata', 'name']),
+            message: `metadata.name: the resource that ${manifest.slug} means is that of manifest ${boundTo}`,
+          },
+        ],
+  )
+
+/** What a run makes in a company, by slug and display name, with the path of the manifest. */
+function madeBy(matched: readonly Matched[], companyId: string) {
+  const made = new Map<string, { id: string | null; name: string; path: string }>()
+  for (const { manifest, existing } of matched) {
+    if (manifest.companyId !== companyId || manifest.isAbsent) continue
+    const { kind, slug, spec, path } = manifest
+    const name = existing?.name ?? desiredName(spec, slug)
+    for (const key of [slug, desiredName(spec, slug)])
+      for (const called of new Set([kind.kind, kind.resourceKind]))
+        made.set(madeKey(called, key), { id: existing?.id ?? null, name, path })
+  }
+  return made
+}
+
+type Referred = {
+  readonly refersTo: readonly string[]
+  readonly errors: readonly RunError[]
+  readonly find: NameFinder
+}
+
+/** What the references of a manifest mean, and which other manifests of the run they are to. */
+async function refer(reading: Reading, { manifest }: Matched, made: ReturnType<typeof madeBy>): Promise<Referred> {
+  const references = manifest.isAbsent ? [] : manifest.kind.referencesOf(manifest.spec)
+  const find = await findNames(reading, references, made)
+  const errors = references
+    .filter(({ kind, name, isOptional }) => !isOptional && find(kind, name) === null)
+    .map(({ kind, name, at }) =>
+      faultAt(manifest, at, `spec.${at.join('.')}: there is no ${kind} ${name}, and no manifest of the run makes it`),
+    )
+  const paths = references.flatMap(({ kind, name }) => made.get(madeKey(kind, name))?.path ?? [])
+  return { refersTo: [...new Set(paths)].filter(path => path !== manifest.path), errors, find }
+}
+
+const textsOf = (value: unknown): string[] =>
+  Array.isArray(value) ? value.map(String) : typeof value === 'string' ? [value] : []
+
+/** The environments and tags of a resource; of what has a scope, those of the scope. */
+function traitsOf(spec: Unchecked): { environments: string[]; tags: string[] } {
+  const scope = (spec.scope ?? {}) as Unchecked
+  return {
+    environments: [...textsOf(spec.environment), ...textsOf(scope.environments)],
+    tags: [...textsOf(spec.tags), ...textsOf(scope.tags)],
+  }
+}
+
+const requiredFor = ({ kind }: Manifest, action: ItemAction): string =>
+  action === 'delete' ? (kind.permissions.delete ?? kind.permissions.manage) : kind.permissions.manage
+
+async function planItem(
+  context: RouteContext,
+  reading: Reading,
+  { manifest, existing, isBound, applied }: Matched,
+  { refersTo, find }: Referred,
+  needsPermission: boolean,
+): Promise<{ item: PlannedItem; errors: RunError[] }> {
+  const { kind, slug, path, companyId } = manifest
+  const compared: Compared = compareItem(
+    kind,
+    { slug, spec: manifest.isAbsent ? null : manifest.spec, applied },
+    existing,
+    find,
+  )
+  const isWritten = compared.action === 'create' || compared.action === 'update'
+  const faults = isWritten ? await kind.faults(reading, compared.whole, existing) : new Map()
+  const requires = requiredFor(manifest, compared.action)
+  const item = {
+    path,
+    companyId,
+    company: manifest.company,
+    kind: kind.kind,
+    name: slug,
+    action: compared.action,
+    adopts: existing !== null && !isBound && !manifest.isAbsent,
+    diff: compared.diff,
+    diffHash: compared.hash,
+    spec: manifest.isAbsent ? null : manifest.spec,
+    resourceId: existing?.id ?? null,
+    baseVersion: existing?.version ?? null,
+    refersTo,
+    requires,
+    forbidden: needsPermission && compared.action !== 'none' && !context.caller.permissions.has(requires),
+    ...traitsOf(compared.whole),
+  }
+  const errors = [...faults].map(([field, text]) =>
+    faultAt(manifest, field.split('.'), `spec.${field}: ${render(text, context.language)}`),
+  )
+  return { item, errors }
+}
+
+async function matchAll(context: RouteContext, manifests: readonly Manifest[]): Promise<Matched[]> {
+  const { hub } = context
+  const matched: Matched[] = []
+  for (const [companyId, ofCompany] of Map.groupBy(manifests, manifest => manifest.companyId))
+    matched.push(...(await matchExisting({ hub, db: hub.database.db, companyId }, ofCompany)))
+  const order = new Map(manifests.map((manifest, index) => [manifest, index]))
+  return matched.sort((a, b) => (order.get(a.manifest) ?? 0) - (order.get(b.manifest) ?? 0))
+}
+
+/**
+ * In the order of applying: creates and updates as they refer to each other, deletes after them the other way round.
+ */
+function ordered(items: readonly PlannedItem[], matched: readonly Matched[]): PlannedItem[] | RunError {
+  const orderOf = new Map(matched.map(({ manifest }) => [manifest.path, manifest.kind.order]))
+  const sorted = applyOrder(items.map(({ path, refersTo }) => ({ path, kindOrder: orderOf.get(path) ?? 0, refersTo })))
+  if ('cycle' in sorted)
+    return { path: sorted.cycle[0] ?? '', line: null, message: `refers to itself: ${sorted.cycle.join(' -> ')}` }
+  const byPath = new Map(items.map(item => [item.path, item]))
+  const all = sorted.paths.flatMap(path => byPath.get(path) ?? [])
+  return [...all.filter(item => item.action !== 'delete'), ...all.filter(item => item.action === 'delete').reverse()]
+}
+
+async function planMatched(context: RouteContext, matched: readonly Matched[]) {
+  const { hub } = context
+  const errors: RunError[] = [...sameResource(matched), ...boundElsewhere(matched)]
+  const items: PlannedItem[] = []
+  const needsPermission = await isKindPermissionNeeded(hub, context.companyId)
+  for (const each of matched) {
+    const { companyId } = each.manifest
+    const reading = { hub, db: hub.database.db, companyId }
+    const referred = await refer(reading, each, madeBy(matched, companyId))
+    errors.push(...referred.errors)
+    if (referred.errors.length > 0) continue
+    const planned = await planItem(context, reading, each, referred, needsPermission)
+    items.push(planned.item)
+    errors.push(...planned.errors)
+  }
+  const sorted = errors.length > 0 ? [] : ordered(items, matched)
+  if (!Array.isArray(sorted)) return { items: [], errors: [sorted] }
+  return { items: sorted, errors }
+}
+
+/** Plans what was sent for the caller of a request. */
+export async function planFiles(context: RouteContext, sent: readonly SentFile[]): Promise<Plan> {
+  const { files, manifests, errors: formErrors, kinds } = await readFiles(context, sent)
+  const errors = [...formErrors, ...twicePaths(sent)]
+  const leaves = manifests.reduce((sum, { spec }) => sum + leafItems(spec), manifests.length)
+  if (leaves > LEAVES_MAX)
+    errors.push({ path: '', line: null, message: `a run has at most ${LEAVES_MAX} items; this one has ${leaves}` })
+  // What was read is planned although another file has a fault, so that one answer names everything.
+  const matched = leaves > LEAVES_MAX ? [] : await matchAll(context, manifests)
+  const planned = await planMatched(context, matched)
+  const all = [...errors, ...planned.errors]
+  const items = all.length > 0 ? [] : planned.items
+  return { files, kinds, items, errors: all, title: titleOfPlan(items, all.length) }
+}
+
+/** Two files under one path could not be told apart. */
+function twicePaths(sent: readonly SentFile[]): RunError[] {
+  const seen = new Set<string>()
+  return sent.flatMap(({ path }) => {
+    const isTwice = seen.has(path)
+    seen.add(path)
+    return isTwice ? [{ path, line: null, message: `${path} and ${path} are one path; give each file its own` }] : []
+  })
+}

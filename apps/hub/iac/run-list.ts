@@ -1,0 +1,181 @@
+// Runs as people see them: the list, and one with everything in it (decision G-125).
+import { and, asc, desc, eq, type SQL, sql } from 'drizzle-orm'
+import { manifestKindNames } from '../../../core/iac/kind-names.ts'
+import { slaDueAtMs, slaStateOf } from '../../../core/lifecycle/approval.ts'
+import { type LoadedTicket, loadTickets } from '../approvals/ticket-store.ts'
+import type { Hub } from '../hub-context.ts'
+import { likePattern } from '../platform/db/page-of-rows.ts'
+import { approvalTickets, iacAttachments, iacItems, iacRuns } from '../platform/db/schema-iac.ts'
+import { collection, equals, filter, ofCompany } from '../platform/http/collection.ts'
+import { flag, flagOf, instant, oneOf, text } from '../platform/http/request-schema.ts'
+import { manifestKind } from './kinds/kinds.ts'
+import type { Reading } from './kinds/manifest-kind.ts'
+import { bindingsOf } from './match-existing.ts'
+import { runShort, runStatuses } from './run-response.ts'
+
+export type RunRow = typeof iacRuns.$inferSelect
+type ItemRow = typeof iacItems.$inferSelect
+
+/** What the list shows; the files of a run can be megabytes. */
+const shortColumns = {
+  id: iacRuns.id,
+  title: iacRuns.title,
+  status: iacRuns.status,
+  submitterId: iacRuns.submitterId,
+  submitterName: iacRuns.submitterName,
+  companyId: iacRuns.companyId,
+  filesCount: iacRuns.filesCount,
+  kinds: iacRuns.kinds,
+  queuedAt: iacRuns.queuedAt,
+  appliedAt: iacRuns.appliedAt,
+  applyError: iacRuns.applyError,
+  cancelledAt: iacRuns.cancelledAt,
+  createdAt: iacRuns.createdAt,
+}
+
+const presentShort = (run: Pick<RunRow, keyof typeof shortColumns>) => ({
+  id: run.id,
+  title: run.title,
+  status: run.status,
+  submitter: run.submitterId === null ? null : { id: run.submitterId, name: run.submitterName },
+  company_id: run.companyId,
+  files_count: run.filesCount,
+  kinds: run.kinds,
+  queued_at: run.queuedAt,
+  applied_at: run.appliedAt,
+  apply_error: run.applyError,
+  cancelled_at: run.cancelledAt,
+  created_at: run.createdAt,
+})
+
+const holds = (search: string): SQL => {
+  const pattern = likePattern(search)
+  return sql`(${iacRuns.id}::text ilike ${pattern} or ${iacRuns.title} ilike ${pattern}
+    or ${iacRuns.submitterName} ilike ${pattern})`
+}
+
+export const runCollection = collection({
+  table: iacRuns,
+  scope: ofCompany(iacRuns.companyId),
+  filters: {
+    search: filter(text(255), holds),
+    status: equals(iacRuns.status, oneOf(runStatuses)),
+    mine: filter(flag(), (value, { caller }) =>
+      flagOf(value) ? sql`${iacRuns.submitterId} = ${caller.user.id}` : undefined,
+    ),
+    kind: filter(oneOf(manifestKindNames), kind => sql`jsonb_exists(${iacRuns.kinds}, ${kind})`),
+    cancelled: filter(flag(), value => sql`(${iacRuns.cancelledAt} is not null) = ${flagOf(value) ?? false}`),
+    submitted_from: filter(instant(), from => sql`${iacRuns.createdAt} >= ${from}::timestamptz`),
+  },
+  select: db => db.select(shortColumns).from(iacRuns),
+  order: [desc(iacRuns.createdAt), desc(iacRuns.id)],
+  pageBy: 'ids',
+  response: runShort,
+  present: presentShort,
+})
+
+/** One entry for each step of each ticket. */
+function approvalTimeline(loaded: readonly LoadedTicket[], nowMs: number) {
+  return loaded.flatMap(({ row, ticket, events }) =>
+    row.workflow.steps.map((step, index) => {
+      const decided = events.filter(event => event.type === 'decided' && event.step === index).at(-1)
+      const isCurrent = index === row.step
+      const closedMs = row.closedAt?.getTime() ?? nowMs
+      return {
+        flow: row.workflow.name,
+        step: step.name,
+        ticket: row.id,
+        item_id: row.itemId,
+        sla_due_at: isCurrent ? new Date(slaDueAtMs(ticket)) : null,
+        sla_state: isCurrent ? slaStateOf(ticket, closedMs) : null,
+        decision: decided?.decision ?? null,
+        decided_by: decided?.userId ? { id: decided.userId, name: decided.userName ?? '' } : null,
+        decided_at: decided?.at ?? null,
+      }
+    }),
+  )
+}
+
+/** Over all steps of all tickets of an item: how many approvals it needs, and has. */
+function approvalsOf(item: ItemRow, loaded: readonly LoadedTicket[]) {
+  const own = loaded.filter(({ row }) => row.itemId === item.id && row.state !== 'cancelled')
+  const required = own.flatMap(({ row }) => row.workflow.steps).reduce((sum, step) => sum + step.required, 0)
+  const given = own.flatMap(({ ticket }) => ticket.decisions).filter(each => each.decision === 'approved').length
+  return { required, given }
+}
+
+const presentItem = (item: ItemRow, loaded: readonly LoadedTicket[]) => ({
+  id: item.id,
+  path: item.path,
+  kind: item.kind,
+  company: item.company,
+  name: item.name,
+  action: item.action,
+  adopts: item.adopts,
+  diff: item.diff,
+  approvals: approvalsOf(item, loaded),
+  status: item.status,
+  error: item.error,
+  requires: item.requires,
+  forbidden: item.forbidden,
+  resource_id: item.resourceId,
+  base_version: item.baseVersion,
+})
+
+/** Whether what an item was planned against is another by now, or gone, or there. */
+async function isStale(reading: Reading, item: ItemRow): Promise<boolean> {
+  const kind = manifestKind(item.kind)
+  if (kind === null) return true
+  if (item.resourceId !== null) {
+    const [existing] = await kind.byIds(reading, [item.resourceId])
+    return existing === undefined || existing.version !== item.baseVersion
+  }
+  const { bySlug } = await bindingsOf(reading, item.kind, [item.name], [])
+  const bound = bySlug.get(item.name)
+  if (bound && (await kind.byIds(reading, [bound.resource_id])).length > 0) return true
+  const isUnique = item.action === 'create' && kind.isNameUnique
+  return isUnique && (await kind.candidates(reading, item.spec ?? {}, item.name)).length > 0
+}
+
+async function isPlanStale(hub: Hub, run: RunRow, items: readonly ItemRow[]): Promise<boolean> {
+  if (run.status !== 'planned' && run.status !== 'partially-applied') return false
+  for (const item of items)
+    if (item.status !== 'applied' && (await isStale({ hub, db: hub.database.db, companyId: item.companyId }, item)))
+      return true
+  return false
+}
+
+/** A run with its files, items, approvals and attachments. */
+export async function presentRun(hub: Hub, run: RunRow) {
+  const { db } = hub.database
+  const [items, tickets, attachments] = await Promise.all([
+    db.select().from(iacItems).where(eq(iacItems.runId, run.id)).orderBy(asc(iacItems.position)),
+    db
+      .select()
+      .from(approvalTickets)
+      .where(and(eq(approvalTickets.runId, run.id), eq(approvalTickets.companyId, run.companyId)))
+      .orderBy(asc(approvalTickets.createdAt), asc(approvalTickets.id)),
+    db
+      .select({
+        id: iacAttachments.id,
+        file_id: iacAttachments.fileId,
+        name: iacAttachments.name,
+        size: iacAttachments.size,
+        sha256: iacAttachments.sha256,
+      })
+      .from(iacAttachments)
+      .where(eq(iacAttachments.runId, run.id))
+      .orderBy(asc(iacAttachments.createdAt), asc(iacAttachments.id)),
+  ])
+  const loaded = await loadTickets(db, tickets)
+  return {
+    ...presentShort(run),
+    description: run.description,
+    files: run.files,
+    attachments,
+    items: items.map(item => presentItem(item, loaded)),
+    approval_timeline: approvalTimeline(loaded, hub.now()),
+    errors: run.errors,
+    plan_stale: await isPlanStale(hub, run, items),
+  }
+}

@@ -1,0 +1,365 @@
+// Approvals: workflows, tickets, decisions, delegation, the clock (resources.md §7).
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { tickTickets } from '../../apps/hub/approvals/clock.ts'
+import { type Json, type Tenant, TestHub } from './hub-harness.ts'
+import { type Acme, acme, applied, manifest, submit } from './iac-rig.ts'
+
+let hub: TestHub
+let own: Acme
+type Person = Omit<Tenant, 'companyId'>
+let ann: Person
+let bob: Person
+let carol: Person
+
+const approver = () => hub.user(own.companyId, ['approvals.view', 'approvals.decide', 'iac.view'])
+
+beforeAll(async () => {
+  hub = await TestHub.start()
+  own = await acme(hub)
+  ann = await approver()
+  bob = await approver()
+  carol = await approver()
+})
+afterAll(() => hub.stop())
+
+let counter = 0
+const fresh = (prefix: string): string => `${prefix}-${++counter}`
+const server = (name: string, spec: Json = {}) => manifest(own.slug, 'server', name, spec)
+const step = (people: readonly Person[], more: Json = {}): Json => ({
+  user_ids: people.map(each => each.userId),
+  ...more,
+})
+/** A workflow for the servers of one tag, so that tests do not meet. */
+async function workflow(tag: string, steps: Json[], more: Json = {}): Promise<Json> {
+  const { status, body } = await own.call('POST', '/approvals/workflows', {
+    name: fresh('flow'),
+    kinds: ['server'],
+    match: { tags: [tag] },
+    steps,
+    ...more,
+  })
+  expect(status, JSON.stringify(body)).toBe(201)
+  return body.data
+}
+/** A run of one server that needs approval. */
+async function asked(tag: string, name = fresh('asked')): Promise<{ run: Json; ticket: Json; name: string }> {
+  const run = await submit(hub, own, [server(name, { tags: [tag] })])
+  const { data } = (await own.call('GET', `/approvals/tickets?run_id=${run.id}`)).body
+  return { run, ticket: data[0], name }
+}
+const act = (by: Person, ticket: Json, what: string, body: Json = {}) =>
+  by.call('POST', `/approvals/tickets/${ticket.id}/${what}`, body)
+const shown = async (ticket: Json): Promise<Json> =>
+  (await own.call('GET', `/approvals/tickets/${ticket.id}`)).body.data
+const inbox = async (by: Person): Promise<string[]> =>
+  (await by.call('GET', '/approvals/inbox')).body.data.map((each: Json) => each.id)
+
+describe('workflows', () => {
+  test('are created with steps, listed by priority, changed, switched and deleted', async () => {
+    const made = await workflow(
+      fresh('t'),
+      [step([ann]), step([bob, carol], { name: 'second', required: 2, sla_hours: 8 })],
+      {
+        priority: 7,
+      },
+    )
+    expect(made).toMatchObject({
+      priority: 7,
+      enabled: true,
+      allow_self: false,
+      version: 1,
+      steps: [
+        { position: 1, user_ids: [ann.userId], required: 1, sla_hours: 24, on_overdue: 'notify' },
+        { position: 2, name: 'second', required: 2, sla_hours: 8 },
+      ],
+    })
+    const path = `/approvals/workflows/${made.id}`
+    expect((await own.call('PATCH', path, { priority: 8 })).body.data).toMatchObject({ priority: 8, version: 2 })
+    const added = await own.call('POST', `${path}/steps`, step([carol], { position: 1, name: 'first' }))
+    expect([added.status, added.body.data.position]).toEqual([201, 1])
+    const { data } = (await own.call('GET', path)).body
+    expect(data.steps.map((each: Json) => each.name)).toEqual(['first', 'approval', 'second'])
+    expect((await own.call('PATCH', `${path}/steps/${data.steps[0].id}`, { required: 2 })).body.errors).toHaveProperty(
+      'required',
+    )
+    const moved = await own.call('PATCH', `${path}/steps/${data.steps[0].id}`, { position: 3, sla_hours: 2 })
+    expect(moved.body.data).toMatchObject({ position: 3, sla_hours: 2 })
+    for (const each of data.steps.slice(1))
+      expect((await own.call('DELETE', `${path}/steps/${each.id}`)).status).toBe(204)
+    const last = await own.call('DELETE', `${path}/steps/${data.steps[0].id}`)
+    expect([last.status, Object.keys(last.body.errors)]).toEqual([422, ['steps']])
+    expect((await own.call('POST', `${path}/disable`)).body.data.enabled).toBe(false)
+    expect((await own.call('DELETE', `${path}/steps/${data.steps[0].id}`)).status).toBe(204)
+    expect((await own.call('POST', `${path}/enable`)).body.errors).toHaveProperty('steps')
+    expect((await own.call('DELETE', path)).status).toBe(204)
+    expect((await own.call('GET', path)).status).toBe(404)
+  })
+
+  test('[RES-171] [RES-172] people of another company, no people and too few people are refused on their fields', async () => {
+    const other = await hub.tenant()
+    const team = (await other.call('POST', '/teams', { name: 'theirs' })).body.data
+    const post = async (one: Json) =>
+      Object.keys((await own.call('POST', '/approvals/workflows', { name: fresh('w'), steps: [one] })).body.errors)
+    expect(await post({ user_ids: [other.userId] })).toEqual(['steps.0.user_ids.0'])
+    expect(await post({ team_id: team.id })).toEqual(['steps.0.team_id'])
+    expect(await post({ approver_role: 'nobody knows' })).toEqual(['steps.0.approver_role'])
+    expect(await post({})).toEqual(['steps.0.required'])
+    expect(await post(step([ann], { required: 2 }))).toEqual(['steps.0.required'])
+    expect(await post({ approver_role: 'admin', required: 5, on_overdue: 'escalate' })).toEqual(['steps.0.escalate_to'])
+    const { id } = await workflow(fresh('t'), [step([ann])])
+    const one = await own.call('POST', `/approvals/workflows/${id}/steps`, { team_id: team.id })
+    expect(Object.keys(one.body.errors)).toEqual(['team_id'])
+  })
+
+  test('[RES-170] one with pending tickets is not deleted', async () => {
+    const tag = fresh('t')
+    const made = await workflow(tag, [step([ann])])
+    await asked(tag)
+    const refused = await own.call('DELETE', `/approvals/workflows/${made.id}`)
+    expect([refused.status, refused.body.reason, refused.body.referrers_total]).toEqual([409, 'in_use', 1])
+  })
+
+  test('[RES-152] of several that match all are needed, by priority', async () => {
+    const tag = fresh('t')
+    await workflow(tag, [step([ann])], { priority: 2, name: `${tag} second` })
+    await workflow(tag, [step([bob])], { priority: 1, name: `${tag} first` })
+    const { run } = await asked(tag)
+    expect(run.approval_timeline.map((entry: Json) => entry.flow)).toEqual([`${tag} first`, `${tag} second`])
+    expect(run.items[0].approvals).toEqual({ required: 2, given: 0 })
+  })
+})
+
+describe('tickets', () => {
+  test('[RES-151] [RES-123] [IAC-016] an item that nobody approved is not applied; the others are', async () => {
+    const tag = fresh('t')
+    await workflow(tag, [step([ann])])
+    const [held, free] = [fresh('held'), fresh('free')]
+    const run = await submit(hub, own, [server(held, { tags: [tag] }), server(free)])
+    const after = await applied(own, run.id)
+    expect(after.status).toBe('partially-applied')
+    expect(after.items.map((item: Json) => [item.name, item.status]).sort()).toEqual([
+      [free, 'applied'],
+      [held, 'planned'],
+    ])
+    const { data } = (await own.call('GET', `/approvals/tickets?run_id=${run.id}`)).body
+    expect(data).toMatchObject([
+      { state: 'pending', subject: { type: 'iac_item', name: held, action: 'create' }, may_decide: false },
+    ])
+    expect((await act(ann, data[0], 'approve')).body.data.state).toBe('approved')
+    expect((await applied(own, run.id)).status).toBe('applied')
+  })
+
+  test('[RES-154] [RES-157] two steps, two people: not applied before every decision', async () => {
+    const tag = fresh('t')
+    await workflow(tag, [step([ann, bob], { required: 2 }), step([carol])])
+    const { run, ticket } = await asked(tag)
+    expect((await act(carol, ticket, 'approve')).body.reason).toBe('not_approver')
+    expect((await act(ann, ticket, 'approve', { comment: 'fine' })).status).toBe(200)
+    const twice = await act(ann, ticket, 'approve')
+    expect([twice.status, Object.keys(twice.body.errors)]).toEqual([422, ['decision']])
+    expect((await applied(own, run.id)).status).toBe('planned')
+    expect((await act(bob, ticket, 'approve')).body.data.step).toMatchObject({ position: 2, given: 0, required: 1 })
+    const done = await act(carol, ticket, 'approve')
+    expect(done.body.data).toMatchObject({ state: 'approved', decisions: [{ step: 1 }, { step: 1 }, { step: 2 }] })
+    const late = await act(carol, ticket, 'approve')
+    expect([late.status, Object.keys(late.body.errors)]).toEqual([422, ['state']])
+    expect((await applied(own, run.id)).items[0].approvals).toEqual({ required: 3, given: 3 })
+  })
+
+  test('[RES-155] [RES-156] the submitter may not decide, a super administrator neither, unless allow_self; nor who is no approver', async () => {
+    const tag = fresh('t')
+    await workflow(tag, [{ approver_role: 'admin', user_ids: [own.userId] }])
+    const { ticket } = await asked(tag)
+    for (const [what, body] of [
+      ['approve', {}],
+      ['reject', { comment: 'no' }],
+    ] as const) {
+      const { status, body: answer } = await act(own, ticket, what, body)
+      expect([status, answer.reason]).toEqual([403, 'self_approval'])
+    }
+    const root = await hub.user(own.companyId, ['*'], { superAdmin: true })
+    expect((await act(root, ticket, 'approve')).body.reason).toBe('not_approver')
+    const self = fresh('t')
+    await workflow(self, [step([own])], { allow_self: true })
+    const { ticket: mine } = await asked(self)
+    expect(await inbox(own)).not.toContain(mine.id)
+    expect((await act(own, mine, 'approve')).body.data.state).toBe('approved')
+  })
+
+  test('[RES-158] a rejection needs a comment, and the item is never applied', async () => {
+    const tag = fresh('t')
+    await workflow(tag, [step([ann])])
+    const { run, ticket } = await asked(tag)
+    expect(Object.keys((await act(ann, ticket, 'reject')).body.errors)).toEqual(['comment'])
+    expect((await act(ann, ticket, 'reject', { comment: 'not now' })).body.data.state).toBe('rejected')
+    const after = await applied(own, run.id)
+    expect([after.status, after.items[0].status]).toEqual(['planned', 'skipped'])
+    expect(after.apply_error).not.toBeNull()
+  })
+
+  test('[RES-160] of two approvals at once one counts', async () => {
+    const tag = fresh('t')
+    await workflow(tag, [step([ann, bob])])
+    const { ticket } = await asked(tag)
+    const both = await Promise.all([act(ann, ticket, 'approve'), act(bob, ticket, 'approve')])
+    expect(both.map(each => each.status).sort()).toEqual([200, 422])
+    expect((await shown(ticket)).decisions).toHaveLength(1)
+  })
+
+  test('[RES-161] who left the team cannot decide, who joined it can', async () => {
+    const tag = fresh('t')
+    const team = (await own.call('POST', '/teams', { name: fresh('team') })).body.data
+    await own.call('POST', `/teams/${team.id}/members`, { user_id: ann.userId })
+    await workflow(tag, [{ team_id: team.id }])
+    const { ticket } = await asked(tag)
+    expect(await inbox(ann)).toContain(ticket.id)
+    await own.call('DELETE', `/teams/${team.id}/members/${ann.userId}`)
+    await own.call('POST', `/teams/${team.id}/members`, { user_id: bob.userId })
+    expect((await act(ann, ticket, 'approve')).body.reason).toBe('not_approver')
+    expect((await act(bob, ticket, 'approve')).status).toBe(200)
+  })
+
+  test('[RES-162] [RES-163] a say is handed on to a colleague who decides on behalf, and to nobody else', async () => {
+    const tag = fresh('t')
+    await workflow(tag, [step([ann])])
+    const { run, ticket } = await asked(tag)
+    const other = await hub.tenant()
+    for (const userId of [own.userId, other.userId, ann.userId]) {
+      const refused = await act(ann, ticket, 'delegate', { user_id: userId })
+      expect([refused.status, Object.keys(refused.body.errors)]).toEqual([422, ['user_id']])
+    }
+    expect((await act(bob, ticket, 'delegate', { user_id: carol.userId })).body.reason).toBe('not_approver')
+    expect((await act(ann, ticket, 'delegate', { user_id: bob.userId, comment: 'away' })).status).toBe(200)
+    expect((await act(bob, ticket, 'delegate', { user_id: ann.userId })).status).toBe(422)
+    expect([await inbox(ann), await inbox(bob)].map(ids => ids.includes(ticket.id))).toEqual([true, true])
+    const done = (await act(bob, ticket, 'approve')).body.data
+    expect(done.decisions).toMatchObject([{ user: { id: bob.userId }, on_behalf_of: { id: ann.userId } }])
+    const timeline = (await own.call('GET', `/iac/runs/${run.id}/timeline`)).body.data
+    expect(timeline.map((entry: Json) => entry.type)).toEqual([
+      'submitted',
+      'planned',
+      'ticket_opened',
+      'delegated',
+      'decided',
+    ])
+    expect(timeline.at(-1)).toMatchObject({
+      ticket: ticket.id,
+      actor: { id: bob.userId },
+      text: expect.stringContaining('on behalf of'),
+    })
+    const log = (await own.call('GET', `/audit-log?action=approval.decide&subject=${ticket.id}`)).body.data
+    expect(log[0].changes.on_behalf_of.new).toBe(ann.userId)
+  })
+
+  test('[RES-164] [RES-048] without approvers a ticket is blocked, and a manager delegates for one who is gone', async () => {
+    const tag = fresh('t')
+    const gone = await approver()
+    await workflow(tag, [step([gone])])
+    const { run, ticket } = await asked(tag)
+    await own.call('PATCH', `/users/${gone.userId}`, { enabled: false })
+    await hub.hub.database.client`update users set disabled_at = now() where id = ${gone.userId}`
+    expect((await shown(ticket)).blocked).toBe('not_enough_approvers')
+    const blocked = (await own.call('GET', '/approvals/tickets?blocked=1')).body.data.map((each: Json) => each.id)
+    expect(blocked).toContain(ticket.id)
+    const refused = await act(ann, ticket, 'delegate', { user_id: bob.userId, from_user_id: gone.userId })
+    expect(refused.status).toBe(403)
+    await act(own, ticket, 'delegate', { user_id: bob.userId, from_user_id: gone.userId })
+    expect((await shown(ticket)).blocked).toBeNull()
+    expect((await act(bob, ticket, 'approve')).body.data.state).toBe('approved')
+    expect((await applied(own, run.id)).status).toBe('applied')
+  })
+
+  test('[RES-165] [RES-169] an overdue step is escalated once, to those who then see it', async () => {
+    const tag = fresh('t')
+    await workflow(tag, [
+      step([ann], { sla_hours: 1, on_overdue: 'escalate', escalate_to: { user_ids: [carol.userId] } }),
+    ])
+    const { run, ticket } = await asked(tag)
+    expect(await inbox(carol)).not.toContain(ticket.id)
+    await hub.hub.database
+      .client`update approval_tickets set step_started_at = now() - interval '2 hours' where id = ${ticket.id}`
+    await tickTickets(hub.hub)
+    await tickTickets(hub.hub)
+    expect(await inbox(carol)).toContain(ticket.id)
+    const timeline = (await own.call('GET', `/iac/runs/${run.id}/timeline`)).body.data
+    expect(timeline.filter((entry: Json) => entry.type === 'escalated')).toHaveLength(1)
+    const told = (await carol.call('GET', '/notifications')).body.data.filter(
+      (each: Json) => each.type === 'approval.requested',
+    )
+    expect(told.length).toBeGreaterThan(0)
+  })
+
+  test('[RES-166] a ticket past its time is expired, its item skipped, and the requester is told', async () => {
+    const tag = fresh('t')
+    await workflow(tag, [step([ann])], { expire_hours: 1 })
+    const { run, ticket } = await asked(tag)
+    await hub.hub.database.client`update approval_tickets set expires_at = now() where id = ${ticket.id}`
+    await tickTickets(hub.hub)
+    expect((await shown(ticket)).state).toBe('expired')
+    expect((await own.call('GET', `/iac/runs/${run.id}`)).body.data.items[0].status).toBe('skipped')
+    const told = (await own.call('GET', '/notifications')).body.data.map((each: Json) => each.type)
+    expect(told).toContain('approval.expired')
+  })
+
+  test('[RES-167] the inbox has the most urgent first, and counts what is overdue', async () => {
+    const tag = fresh('t')
+    const reader = await approver()
+    await workflow(tag, [step([reader], { sla_hours: 8 })])
+    const tickets = [await asked(tag), await asked(tag), await asked(tag)].map(each => each.ticket.id)
+    const { client } = hub.hub.database
+    await client`update approval_tickets set step_started_at = now() - interval '9 hours', sla_due_at = now() - interval '1 hour' where id = ${tickets[2]!}`
+    await client`update approval_tickets set step_started_at = now() - interval '7 hours', sla_due_at = now() + interval '1 hour' where id = ${tickets[1]!}`
+    const { body } = await reader.call('GET', '/approvals/inbox')
+    expect(body.data.map((each: Json) => each.step.sla_state)).toEqual(['overdue', 'due_soon', 'ok'])
+    expect(body.data.map((each: Json) => each.id)).toEqual([tickets[2], tickets[1], tickets[0]])
+    expect(body.meta).toMatchObject({ total: 3, overdue: 1 })
+    expect((await reader.call('GET', '/approvals/inbox?sla_state=due_soon')).body.data).toHaveLength(1)
+  })
+
+  test('[RES-168] [RES-050] all_of_run approves what waits for the caller, names what does not, and is one message', async () => {
+    const tag = fresh('t')
+    const [reader, names] = [await approver(), [fresh('a'), fresh('b'), fresh('c')]]
+    await workflow(tag, [step([reader])], { name: `${tag} mine` })
+    await workflow(`${tag}x`, [step([bob])], { name: `${tag} theirs` })
+    const run = await submit(hub, own, [
+      ...names.slice(0, 2).map(name => server(name, { tags: [tag] })),
+      server(names[2]!, { tags: [`${tag}x`] }),
+    ])
+    const bell = (await reader.call('GET', '/notifications')).body.data
+    expect(bell).toMatchObject([{ type: 'approval.requested', body: expect.stringContaining('2 changes') }])
+    const [first] = await inbox(reader)
+    const { body } = await reader.call('POST', `/approvals/tickets/${first}/approve`, { all_of_run: true })
+    expect(body.data.map((each: Json) => each.state)).toEqual(['approved', 'approved'])
+    expect(body.refused).toHaveLength(1)
+    expect((await applied(own, run.id)).status).toBe('partially-applied')
+  })
+
+  test('[RES-153] a change of the workflow leaves open tickets as they are', async () => {
+    const tag = fresh('t')
+    const made = await workflow(tag, [step([ann])])
+    const { ticket } = await asked(tag)
+    await own.call('PATCH', `/approvals/workflows/${made.id}/steps/${made.steps[0].id}`, { user_ids: [bob.userId] })
+    await own.call('POST', `/approvals/workflows/${made.id}/disable`)
+    expect(await shown(ticket)).toMatchObject({ state: 'pending', workflow: { version: 1 } })
+    expect((await act(ann, ticket, 'approve')).status).toBe(200)
+  })
+
+  test('comments are written by those concerned; the requester reads a ticket without approvals.view', async () => {
+    const tag = fresh('t')
+    await workflow(tag, [step([ann])])
+    const submitter = await hub.user(own.companyId, ['iac.submit', 'approvals.decide'])
+    const run = await submit(hub, submitter, [server(fresh('c'), { tags: [tag] })])
+    const [ticket] = (await own.call('GET', `/approvals/tickets?run_id=${run.id}`)).body.data
+    expect((await submitter.call('GET', `/approvals/tickets/${ticket.id}`)).status).toBe(200)
+    expect((await submitter.call('GET', '/approvals/tickets')).status).toBe(403)
+    const stranger = await hub.user(own.companyId, ['approvals.decide'])
+    expect((await stranger.call('GET', `/approvals/tickets/${ticket.id}`)).status).toBe(403)
+    expect((await act(stranger, ticket, 'comments', { comment: 'x' })).status).toBe(403)
+    for (const by of [submitter, ann, own])
+      expect((await act(by, ticket, 'comments', { comment: 'why' })).status).toBe(201)
+    expect((await shown(ticket)).comments).toHaveLength(3)
+    const other = await hub.tenant()
+    expect((await other.call('GET', `/approvals/tickets/${ticket.id}`)).status).toBe(404)
+    expect((await act(other, ticket, 'approve')).status).toBe(404)
+  })
+})
