@@ -8,7 +8,7 @@ import { purgeAtCollectors } from './collectors/collector-jobs.ts'
 import { purgeCompany } from './companies/companies.ts'
 import type { Hub } from './hub-context.ts'
 import { resumeRuns } from './iac/apply.ts'
-import { forgetOldRuns, watchDrift } from './iac/drift.ts'
+import { forgetOldManifestRuns, watchDrift } from './iac/drift.ts'
 import { forgetOldRefusals } from './licenses/refusals.ts'
 import { tellLeftOver } from './notifications/outbox.ts'
 import { tellEndedSuppressions } from './notifications/suppression-end.ts'
@@ -155,7 +155,7 @@ const tasks: readonly Task[] = [
   { name: 'lost_commands', periodSeconds: 20, run: failLostRuns },
   { name: 'iac_runs', periodSeconds: 10, run: resumeRuns },
   { name: 'iac_drift', periodSeconds: 5, run: watchDrift },
-  { name: 'iac_retention', periodSeconds: DAY, run: forgetOldRuns },
+  { name: 'iac_retention', periodSeconds: DAY, run: forgetOldManifestRuns },
   { name: 'approval_clock', periodSeconds: MINUTE, run: tickTickets },
   { name: 'license_migration', periodSeconds: HOUR, run: endLicenseMigrations },
   { name: 'silence_windows', periodSeconds: HOUR, run: keepWindowsAhead },

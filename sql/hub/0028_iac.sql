@@ -114,14 +114,13 @@ create index iac_run_events_run on iac_run_events (run_id, at, id);
 create table iac_attachments (
   id uuid primary key,
   run_id uuid not null references iac_runs (id) on delete cascade,
-  -- A file of the company; null where the content lies here.
-  file_id uuid,
+  -- A file of the company.
+  file_id uuid not null,
   name text not null,
   size integer not null,
   sha256 text collate "C" not null,
-  content bytea,
   created_by uuid references users (id) on delete set null,
   created_at timestamptz(3) not null default now()
 );
 create index iac_attachments_run on iac_attachments (run_id);
-create index iac_attachments_file on iac_attachments (file_id) where file_id is not null;
+create index iac_attachments_file on iac_attachments (file_id);

@@ -70,7 +70,7 @@ export async function watchDrift(hub: Hub): Promise<void> {
 }
 
 /** Runs are kept 400 days (R-043). */
-export async function forgetOldRuns(hub: Hub): Promise<void> {
+export async function forgetOldManifestRuns(hub: Hub): Promise<void> {
   await hub.database.db.execute(sql`
     delete from iac_runs where id in (
       select id from iac_runs where created_at < now() - interval '400 days' and queued_at is null limit 1000)`)

@@ -2,13 +2,14 @@
 import { Type } from '@sinclair/typebox'
 import { conventionalPath } from '../../../core/iac/manifest-path.ts'
 import { titleOfPlan } from '../../../core/iac/run-status.ts'
+import { FILE_BYTES_MAX } from '../files/files.ts'
 import { invalidField } from '../platform/http/api-error.ts'
 import { list } from '../platform/http/list.ts'
 import { paged, pageOf, pageQuery } from '../platform/http/paging.ts'
 import { boolean, listOf, oneOf, optional, text, uuid } from '../platform/http/request-schema.ts'
 import { answer, answerList, answerPage, anyObject } from '../platform/http/response-schema.ts'
 import { type Route, type RouteContext, route } from '../platform/http/route.ts'
-import { ATTACHMENT_BYTES_MAX, attach, detach } from './attachments.ts'
+import { attach, detach } from './attachments.ts'
 import { exportKind, exportYaml, findKind, listKinds } from './export.ts'
 import { countSubmission, refuseDisabledUpload } from './iac-settings.ts'
 import type { SentFile } from './manifest.ts'
@@ -39,7 +40,7 @@ const MIB = 1024 * 1024
 /** All manifests at their largest, with room for what JSON escapes. */
 const BODY_BYTES_MAX = 16 * MIB
 /** Base64 takes a third more. */
-const ATTACHMENT_BODY_MAX = Math.ceil(ATTACHMENT_BYTES_MAX / 3) * 4 + MIB
+const ATTACHMENT_BODY_MAX = Math.ceil(FILE_BYTES_MAX / 3) * 4 + MIB
 
 const manifests = listOf(Type.Object({ path: text(255), contents: text(CONTENTS_BYTES_MAX) }), MANIFESTS_MAX, 1)
 const about = {

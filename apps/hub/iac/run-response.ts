@@ -40,7 +40,7 @@ export const runShort = named('IacRunShort', short)
 
 export const attachmentResponse = named('IacAttachment', {
   id: id(),
-  file_id: nullable(id()),
+  file_id: id(),
   name: string(),
   size: amount(),
   sha256: string(),

@@ -1,16 +1,5 @@
 // Tables of manifests and approvals (sql/hub/0028, 0029) as drizzle sees them.
-import {
-  bigint,
-  boolean,
-  customType,
-  integer,
-  jsonb,
-  pgTable,
-  primaryKey,
-  text,
-  timestamp,
-  uuid,
-} from 'drizzle-orm/pg-core'
+import { bigint, boolean, integer, jsonb, pgTable, primaryKey, text, timestamp, uuid } from 'drizzle-orm/pg-core'
 import type { ItemAction, ItemStatus, RunStatus } from '../../../../core/iac/run-status.ts'
 import type { FieldDiff } from '../../../../core/iac/spec-diff.ts'
 import type { Unchecked } from '../../../../core/json-object.ts'
@@ -18,7 +7,6 @@ import type { Approvers, StepRule, TicketState, WorkflowRule } from '../../../..
 import type { WorkflowMatch } from '../../../../core/lifecycle/approval-match.ts'
 
 const at = (name: string) => timestamp(name, { withTimezone: true, precision: 3, mode: 'date' })
-const bytes = customType<{ data: Uint8Array; driverData: Uint8Array }>({ dataType: () => 'bytea' })
 
 export type RunFile = { readonly path: string; readonly contents: string; readonly sha256: string }
 export type RunError = { readonly path: string; readonly line: number | null; readonly message: string }
@@ -104,11 +92,10 @@ export const iacRunEvents = pgTable('iac_run_events', {
 export const iacAttachments = pgTable('iac_attachments', {
   id: uuid('id').primaryKey(),
   runId: uuid('run_id').notNull(),
-  fileId: uuid('file_id'),
+  fileId: uuid('file_id').notNull(),
   name: text('name').notNull(),
   size: integer('size').notNull(),
   sha256: text('sha256').notNull(),
-  content: bytes('content'),
   createdBy: uuid('created_by'),
   createdAt: at('created_at').notNull().defaultNow(),
 })

@@ -52,7 +52,6 @@ const texts = {
 
   no_nul: { en: 'must not hold the character NUL', vi: 'không được chứa ký tự NUL' },
   json: { en: 'must be valid JSON', vi: 'phải là JSON hợp lệ' },
-  form: { en: 'must be a form with a file', vi: 'phải là biểu mẫu có kèm tệp' },
   utf8: { en: 'must be UTF-8 text', vi: 'phải là văn bản UTF-8' },
   object: { en: 'must be an object', vi: 'phải là một đối tượng' },
   required: { en: 'is required', vi: 'là bắt buộc' },
@@ -312,7 +311,6 @@ const texts = {
     vi: 'được quản lý bằng manifest {manifest}; hãy sửa manifest',
   },
   attachments_max: { en: 'a run has at most {max} attachments', vi: 'một lượt chạy có tối đa {max} tệp đính kèm' },
-  base64: { en: 'must be base64', vi: 'phải là base64' },
   own_approval: {
     en: 'Who asked for it cannot decide on it.',
     vi: 'Người yêu cầu không thể tự quyết định.',
