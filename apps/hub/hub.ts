@@ -13,6 +13,7 @@ import type { IncomingRequest } from '../http/http-request.ts'
 import { CollectorClient } from './collectors/collector-client.ts'
 import { registerCollectorJobs } from './collectors/collector-jobs.ts'
 import type { HubConfig } from './config.ts'
+import { registerExportJobs } from './exports/write-export.ts'
 import type { Hub } from './hub-context.ts'
 import { registerApplyJobs } from './iac/apply.ts'
 import { identity } from './identity/authenticate.ts'
@@ -35,7 +36,7 @@ import { applyReload } from './reload.ts'
 import { registerRuns } from './resources/runs.ts'
 import { apiRoutes } from './routes.ts'
 import { registerSchedule, startSchedule } from './schedule.ts'
-import { registerExportJobs } from './security/exports/exports.ts'
+import { registerExportJobs as registerSecurityExportJobs } from './security/exports/exports.ts'
 import { registerRating } from './security/matcher/vulnerabilities.ts'
 import { MatcherClient } from './security/packages/matcher-client.ts'
 import { MatcherStatus } from './security/packages/matcher-status.ts'
@@ -121,6 +122,7 @@ export async function createHub(config: HubConfig, log: Logger, database: Databa
   registerNotificationJobs(hub)
   registerMatcherJobs(hub)
   registerRating(hub)
+  registerSecurityExportJobs(hub)
   registerExportJobs(hub)
   registerRuns(hub, kinds)
   registerCommandJobs(hub)

@@ -6,6 +6,8 @@ import { tickTickets } from './approvals/clock.ts'
 import { addUpAuditCounts } from './audit/audit-count.ts'
 import { purgeAtCollectors } from './collectors/collector-jobs.ts'
 import { purgeCompany } from './companies/companies.ts'
+import { runSchedules } from './exports/schedules.ts'
+import { keepExports } from './exports/write-export.ts'
 import type { Hub } from './hub-context.ts'
 import { resumeRuns } from './iac/apply.ts'
 import { forgetOldManifestRuns, watchDrift } from './iac/drift.ts'
@@ -152,6 +154,8 @@ const tasks: readonly Task[] = [
   { name: 'security_exports', periodSeconds: 10 * MINUTE, run: deleteOldExports },
   { name: 'finding_counts', periodSeconds: 5, run: hub => addUpFindingCounts(hub.database.db) },
   { name: 'scan_invitations', periodSeconds: MINUTE, run: inviteAgents },
+  { name: 'exports', periodSeconds: 20, run: keepExports },
+  { name: 'export_schedules', periodSeconds: 20, run: runSchedules },
   { name: 'lost_commands', periodSeconds: 20, run: failLostRuns },
   { name: 'iac_runs', periodSeconds: 10, run: resumeRuns },
   { name: 'iac_drift', periodSeconds: 5, run: watchDrift },

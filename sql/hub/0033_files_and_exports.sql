@@ -81,6 +81,7 @@ create table exports (
   object_id uuid references stored_objects (id),
   -- One try at writing it: a later one takes it over.
   attempt uuid,
+  tries integer not null default 0,
   hub_id uuid,
   row_count integer not null default 0,
   bytes bigint,

@@ -151,6 +151,23 @@ export async function authenticateToken(db: Executor, token: string): Promise<Ca
   return callerOf(row, 'token', row)
 }
 
+/**
+ * A person as a caller, for work that goes on without a request of theirs: their permissions as they are now, limited
+ * to a list. Null for one that is disabled or gone.
+ */
+export async function callerOfUser(
+  db: Executor,
+  userId: string,
+  permissions: readonly string[],
+): Promise<Caller | null> {
+  const [row] = await db.execute<CredentialRow>(sql`
+    select u.id as credential_id, null as token_permissions, null as ip_ranges, null as rate_per_minute,
+      null as rate_max, false as is_issued, null as csrf_token, false as expired, false as revoked, false as stale_use,
+      ${USER_COLUMNS}
+    from users u left join companies c on c.id = u.company_id where u.id = ${userId} and u.kind = 'person'`)
+  return row && !row.gone ? callerOf({ ...row, token_permissions: [...permissions] }, 'token') : null
+}
+
 const sessionIdleMinutes = 120
 export const sessionHours = 12
 

@@ -1,5 +1,5 @@
 // A page of rows and the total number of rows in one round trip: the select and the count are sent together.
-import { type AnyColumn, and, count, eq, ilike, inArray, or, type Placeholder, type SQL } from 'drizzle-orm'
+import { type AnyColumn, and, asc, count, eq, gt, ilike, inArray, or, type Placeholder, type SQL } from 'drizzle-orm'
 import type { AnyPgColumn, PgTable } from 'drizzle-orm/pg-core'
 import type { Executor } from './connect.ts'
 import { ListStatements, listValues } from './list-statements.ts'
@@ -52,6 +52,7 @@ export class PageReader<Row> {
   private readonly counts = new ListStatements<{ total: number }>()
   private readonly ids = new ListStatements<{ id: unknown }>()
   private readonly pages = new ListStatements<Row>()
+  private readonly steps = new ListStatements<Row>()
 
   constructor(private readonly source: RowSource<Row>) {}
 
@@ -93,6 +94,22 @@ export class PageReader<Row> {
     })
     const [page, all] = await Promise.all([rows, counted()])
     return { rows: page, total: all }
+  }
+
+  /** The rows whose id comes after one, in the order of ids. */
+  readAfter(db: Executor, { ownerId, owned, where: among }: Asked, afterId: string, limit: number): Promise<Row[]> {
+    const { table, select } = this.source
+    return this.steps.run(
+      db,
+      and(owned, among, gt(table.id, afterId)),
+      { owner: ownerId, limit, offset: 0 },
+      condition =>
+        select(db, listValues.owner)
+          .where(condition)
+          .orderBy(asc(table.id))
+          .limit(listValues.limit)
+          .offset(listValues.offset),
+    )
   }
 
   private idsWhere(db: Executor, condition: Condition) {

@@ -1,6 +1,17 @@
 // Tables of the monitoring family (sql/hub/0002) as drizzle sees them. The SQL files are the truth; this mirrors them.
 import { sql } from 'drizzle-orm'
-import { bigint, boolean, doublePrecision, integer, jsonb, pgTable, text, timestamp, uuid } from 'drizzle-orm/pg-core'
+import {
+  bigint,
+  boolean,
+  doublePrecision,
+  integer,
+  jsonb,
+  pgTable,
+  text,
+  time,
+  timestamp,
+  uuid,
+} from 'drizzle-orm/pg-core'
 import type { RawMatchers } from '../../../../core/alerting/rules/matchers.ts'
 import type { NoDataMode, Operator, RuleKind, RuleScope, Severity } from '../../../../core/alerting/rules/rule.ts'
 import type { AgentState } from '../../../../core/lifecycle/agent.ts'
@@ -291,4 +302,50 @@ export const commandRuns = pgTable('system_command_runs', {
   progressTotal: integer('progress_total'),
   output: text('output').notNull().default(''),
   error: text('error'),
+})
+
+export const exports = pgTable('exports', {
+  id: uuid('id').primaryKey(),
+  companyId: uuid('company_id').notNull(),
+  resource: text('resource').notNull(),
+  format: text('format').$type<'csv' | 'json' | 'jsonl'>().notNull(),
+  filters: jsonb('filters').$type<Readonly<Record<string, unknown>>>().notNull().default({}),
+  columns: text('columns').array(),
+  options: jsonb('options').$type<{ delimiter: string; bom: boolean; raw: boolean }>().notNull(),
+  state: text('state').$type<'queued' | 'running' | 'ready' | 'failed' | 'expired'>().notNull().default('queued'),
+  scheduleId: uuid('schedule_id'),
+  requestedBy: uuid('requested_by'),
+  permissions: text('permissions').array().notNull(),
+  recipients: uuid('recipients').array().notNull().default([]),
+  objectId: uuid('object_id'),
+  rowCount: integer('row_count').notNull().default(0),
+  bytes: bigint('bytes', { mode: 'number' }),
+  sha256: text('sha256'),
+  error: text('error'),
+  createdAt: at('created_at').notNull().defaultNow(),
+  finishedAt: at('finished_at'),
+  expiresAt: at('expires_at'),
+})
+
+export const exportSchedules = pgTable('export_schedules', {
+  id: uuid('id').primaryKey(),
+  companyId: uuid('company_id').notNull(),
+  name: text('name').notNull(),
+  resource: text('resource').notNull(),
+  format: text('format').$type<'csv' | 'json' | 'jsonl'>().notNull(),
+  filters: jsonb('filters').$type<Readonly<Record<string, unknown>>>().notNull().default({}),
+  columns: text('columns').array(),
+  every: text('every').$type<'day' | 'week' | 'month'>().notNull(),
+  atTime: time('at_time').notNull(),
+  weekday: integer('weekday'),
+  day: integer('day'),
+  timeZone: text('time_zone').notNull(),
+  recipients: uuid('recipients').array().notNull().default([]),
+  enabled: boolean('enabled').notNull().default(true),
+  disabledReason: text('disabled_reason'),
+  failuresInARow: integer('failures_in_a_row').notNull().default(0),
+  ownerId: uuid('owner_id'),
+  nextRunAt: at('next_run_at'),
+  lastRunAt: at('last_run_at'),
+  createdAt: at('created_at').notNull().defaultNow(),
 })

@@ -257,6 +257,15 @@ const texts = {
     en: 'the company has {max} exports of the last day; wait until one is gone',
     vi: 'công ty đã có {max} bản xuất trong ngày; hãy đợi đến khi một bản hết hạn',
   },
+  link_over: { en: 'The link is over. Ask for a new one.', vi: 'Liên kết đã hết hạn. Hãy lấy liên kết mới.' },
+  export_not_ready: {
+    en: 'The export is not ready: its state is {state}.',
+    vi: 'Bản xuất chưa sẵn sàng: trạng thái là {state}.',
+  },
+  exports_kept: {
+    en: 'the company has {max} exports; remove one first',
+    vi: 'công ty đã có {max} bản xuất; hãy xóa bớt',
+  },
   form: { en: 'must be a form (multipart/form-data)', vi: 'phải là một biểu mẫu (multipart/form-data)' },
   base64: { en: 'must be base64', vi: 'phải là base64' },
   file_empty: { en: 'is empty', vi: 'là tệp rỗng' },

@@ -118,6 +118,13 @@ type TableCollection<F extends Schemas, W extends Schemas, Row, R extends TSchem
   /** The same, and locks the row until the transaction ends. */
   readonly lock: (tx: Tx, ownerId: string, id: string) => Promise<Row>
   readonly ownerOf: (asker: Asker) => string
+  /** The rows after one, by their ids: for whoever reads all of them. */
+  readonly readAfter: (
+    asker: Asker,
+    given: Given<F> & Given<W>,
+    afterId: string,
+    limit: number,
+  ) => Promise<readonly Row[]>
 }
 
 const OWNER_IDS: Readonly<Record<Scope['owner'], (asker: Asker) => string>> = {
@@ -155,22 +162,27 @@ export function collection<Row, R extends TSchema, F extends Filters = Nothing, 
     if (row === null) throw notFound()
     return row
   }
+  const askedBy = (asker: Asker, given: Readonly<Record<string, unknown>>) => {
+    const ownerId = ownerOf(asker)
+    const where = allOf([definition.always?.(given, asker), ...conditionsOf(conditions, given, asker)])
+    return { ownerId, owned: scope.where(ownerId), where }
+  }
   return {
     ...definition,
+    readAfter: (asker, given, afterId, limit) =>
+      pages.readAfter(asker.hub.database.db, askedBy(asker, given), afterId, limit),
     filters: schemasOf(definition.filters),
     within,
     ownerOf,
     find: (db, ownerId, id) => found(db, ownerId, id, false),
     lock: (tx, ownerId, id) => found(tx.db, ownerId, id, true),
     read(asker, given, range) {
-      const ownerId = ownerOf(asker)
       assert(
         scope.owner !== 'parent' ||
           Object.entries(given).some(([name, value]) => name in within && value !== undefined),
         'a list of what belongs to a resource is within one',
       )
-      const where = allOf([definition.always?.(given, asker), ...conditionsOf(conditions, given, asker)])
-      const asked = { ownerId, owned: scope.where(ownerId), where }
+      const asked = askedBy(asker, given)
       const { db } = asker.hub.database
       const counted = definition.count?.(asker, given) ?? null
       const reader = ('sort' in given ? sorted.get(String(given.sort)) : undefined) ?? pages

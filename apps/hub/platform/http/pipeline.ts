@@ -61,23 +61,23 @@ async function admit(
   family: Family,
   ip: string,
   headers: ResponseHeaders,
-): Promise<Caller> {
-  const caller = await hub.identity.authenticate(hub.database.db, request)
+  byLink: Route['byLink'] = null,
+): Promise<{ readonly caller: Caller; readonly linkedCompanyId: string | null }> {
+  const linked = (await byLink?.(hub, request)) ?? null
+  const caller = linked?.caller ?? (await hub.identity.authenticate(hub.database.db, request))
   checkAddress(caller, ip)
   if (family === 'matcher') checkMatcher(caller)
   checkRate(hub, family, caller, ip, headers)
-  return caller
+  return { caller, linkedCompanyId: linked?.companyId ?? null }
 }
 
 /**
  * Returns the company to work in, and throws unless the caller has every permission that the route needs. Empty for
  * collectors and matchers.
  */
-async function companyAllowed(hub: Hub, route: Route, request: IncomingRequest, caller: Caller): Promise<string> {
+async function companyAllowed(hub: Hub, route: Route, asked: string | null, caller: Caller): Promise<string> {
   const isUser = familyOf(route.path) === 'user'
-  const companyId = isUser
-    ? await hub.identity.companyOf(hub.database.db, caller, request.headers.get('x-company-id'))
-    : ''
+  const companyId = isUser ? await hub.identity.companyOf(hub.database.db, caller, asked) : ''
   checkPermissions(route, caller)
   return companyId
 }
@@ -110,7 +110,7 @@ async function isStillAdmitted(
   try {
     const caller = await hub.identity.authenticate(hub.database.db, request)
     checkAddress(caller, ip)
-    await companyAllowed(hub, route, request, caller)
+    await companyAllowed(hub, route, request.headers.get('x-company-id'), caller)
     return true
   } catch (error) {
     return toApiError(error, log).status >= 500
@@ -147,8 +147,9 @@ export async function runRoute(
   const requestLog = () => hub.log.child({ request_id: requestMeta.requestId, route: routeName })
   let response: AnyResponse
   try {
-    const caller = await admit(hub, request, family, ip, headers)
-    const companyId = await companyAllowed(hub, route, request, caller)
+    const { caller, linkedCompanyId } = await admit(hub, request, family, ip, headers, route.byLink)
+    const asked = linkedCompanyId ?? request.headers.get('x-company-id')
+    const companyId = await companyAllowed(hub, route, asked, caller)
     checkMaintenance(hub, route, caller, language)
     // A matcher gives up what is refused with a status that it does not know, and reads JSON whatever it asks for.
     const accept = request.headers.get('accept')

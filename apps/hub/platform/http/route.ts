@@ -2,6 +2,7 @@
 // pipeline (pipeline.ts) can run, and keeps the order of checks: resource (404) before data (422).
 import { type Static, type TObject, type TSchema, type TUndefined, Type } from '@sinclair/typebox'
 import { isObject, type Unchecked } from '../../../../core/json-object.ts'
+import type { IncomingRequest } from '../../../http/http-request.ts'
 import type { Hub } from '../../hub-context.ts'
 import type { AuditChanges } from '../db/schema-identity.ts'
 import type { Language, Words } from './api-texts.ts'
@@ -37,6 +38,10 @@ export type RouteContext = {
   readonly auditNote?: AuditChanges
 }
 
+/** The caller that a link in the query stands for, and the company that it works in. */
+export type LinkedCaller = { readonly caller: Caller; readonly companyId: string }
+type ByLink = (hub: Hub, request: IncomingRequest) => Promise<LinkedCaller | null>
+
 /** Text that a client may send instead of JSON, for example a file. */
 type TextBody = { readonly type: string; readonly member: string }
 
@@ -54,6 +59,8 @@ type Definition<Q extends TObject, B extends TObject, S, A extends TSchema> = {
    */
   readonly accountPermission?: string
   readonly superAdmin?: boolean
+  /** For what a link alone may open: null for a request without one; throws 401 for one that is over. */
+  readonly byLink?: ByLink
   /** False for a route added to a group of LEGACY_PATHS after the paths without v1 were frozen. */
   readonly legacy?: false
   readonly query?: Q
@@ -112,6 +119,7 @@ export type Route = {
   readonly permissions: readonly string[]
   readonly accountPermission: string | null
   readonly superAdmin: boolean
+  readonly byLink: ByLink | null
   readonly legacy: boolean
   readonly status: number
   readonly querySchema: TObject | null
@@ -150,6 +158,7 @@ export function route<
     permissions: definition.permissions ?? [],
     accountPermission: definition.accountPermission ?? null,
     superAdmin: definition.superAdmin ?? false,
+    byLink: definition.byLink ?? null,
     legacy: definition.legacy ?? LEGACY_PATHS.test(definition.path),
     status: definition.status ?? (definition.answer ? 200 : 204),
     querySchema: definition.query ?? null,

@@ -81,6 +81,15 @@ const queues = {
     isKeyed: false,
     tellsFailure: true,
   },
+  /** Grouped by company: one export of a company is written at a time. */
+  exports: {
+    waitsSeconds: [10, 60],
+    leaseSeconds: 3600,
+    atOnceMax: 4,
+    atOnceOfGroupMax: 1,
+    isKeyed: false,
+    tellsFailure: true,
+  },
   /** Grouped by company. A command is not tried again by itself: people see that it failed, and why. */
   'system.commands': {
     waitsSeconds: [],

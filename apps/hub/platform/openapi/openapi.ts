@@ -35,6 +35,7 @@ const TAGS: Readonly<Record<string, string>> = {
   Queues: "The hub's own work: what waits, what failed, who does it.",
   Commands: 'What the hub can be told to do.',
   System: 'Settings, plans, maintenance and commands of the hub.',
+  Exports: 'Data out, once or on a schedule.',
   Files: 'What people keep beside their resources.',
   'IaC requests': 'Manifests: planned, approved, applied, and watched.',
   Approvals: 'Who must say yes, and who has.',

@@ -1,0 +1,306 @@
+// Exports: exactly what the lists give, once or on a schedule, for whoever may see it.
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { createHash } from 'node:crypto'
+import { parse } from 'csv-parse/sync'
+import { cellOf } from '../../apps/hub/exports/export-format.ts'
+import { nextRunAfter, runSchedules } from '../../apps/hub/exports/schedules.ts'
+import { keepExports } from '../../apps/hub/exports/write-export.ts'
+import { until } from '../support/until.ts'
+import { type Call, type Json, type Tenant, TestHub } from './hub-harness.ts'
+
+let hub: TestHub
+let own: Tenant
+let root: Call
+
+beforeAll(async () => {
+  hub = await TestHub.start()
+  own = await hub.tenant()
+  root = (await hub.user(own.companyId, ['*'], { superAdmin: true })).call
+})
+afterAll(() => hub.stop())
+
+const sql = (strings: TemplateStringsArray, ...values: (string | number)[]) =>
+  hub.hub.database.client(strings, ...values)
+const start = (body: Json, by: Call = own.call) => by('POST', '/exports', body)
+const ended = (id: string, by: Call = own.call): Promise<Json> =>
+  until('the export has ended', async () => {
+    const { data } = (await by('GET', `/exports/${id}`)).body
+    return ['queued', 'running'].includes(data.state) ? null : data
+  })
+const get = (path: string, headers: Record<string, string> = {}) => fetch(`${hub.url}${path}`, { headers })
+const download = (id: string, token = own.token) =>
+  get(`/api/v1/exports/${id}/download`, { Authorization: `Bearer ${token}` })
+async function exported(body: Json, by: Tenant = own): Promise<{ shown: Json; text: string }> {
+  const { status, body: made } = await start(body, by.call)
+  expect(status).toBe(202)
+  const shown = await ended(made.data.id, by.call)
+  expect([shown.state, shown.error]).toEqual(['ready', null])
+  const bytes = Buffer.from(await (await download(shown.id, by.token)).arrayBuffer())
+  expect([shown.bytes, shown.sha256]).toEqual([bytes.byteLength, createHash('sha256').update(bytes).digest('hex')])
+  return { shown, text: bytes.toString() }
+}
+
+describe('exports', () => {
+  test('[RES-271] [RES-274] an export holds exactly the rows that the list gives, and none of another company', async () => {
+    const tenant = await hub.tenant()
+    const other = await hub.tenant()
+    await other.call('POST', '/servers', { name: 'foreign', environment: 'prod' })
+    for (let index = 0; index < 20; index++)
+      await tenant.call('POST', '/servers', {
+        name: `web-${index}`,
+        environment: index % 2 ? 'prod' : 'test',
+        tags: ['a', 'b'],
+      })
+    const listed: Json[] = []
+    for (const page of [1, 2])
+      listed.push(...(await tenant.call('GET', `/servers?environment=prod&page=${page}`)).body.data)
+    const sorted = (rows: Json[]) => rows.toSorted((a, b) => (a.id < b.id ? -1 : 1))
+    const what = { resource: 'servers', filters: { environment: 'prod' } }
+    const json = await exported({ ...what, format: 'json' }, tenant)
+    expect(JSON.parse(json.text)).toEqual(sorted(listed))
+    expect(json.shown).toMatchObject({
+      rows: 10,
+      filters: { environment: 'prod' },
+      requested_by: { id: tenant.userId },
+    })
+    const lines = (await exported({ ...what, format: 'jsonl', columns: ['id', 'name'] }, tenant)).text
+      .trimEnd()
+      .split('\n')
+    expect(lines.map(line => JSON.parse(line))).toEqual(sorted(listed).map(({ id, name }) => ({ id, name })))
+    const csv = await exported({ ...what, columns: ['name', 'tags'], delimiter: ';', bom: true }, tenant)
+    expect(csv.text.startsWith('\ufeffname;tags\r\n')).toBe(true)
+    expect(parse(csv.text, { bom: true, delimiter: ';', columns: true }).map((row: Json) => row.tags)).toEqual(
+      Array(10).fill('a;b'),
+    )
+    const none = await exported({ resource: 'servers', format: 'json', filters: { environment: 'none' } }, tenant)
+    expect(JSON.parse(none.text)).toEqual([])
+  })
+
+  test('[R-069] every resource can be exported by who may see it, kinds of the registry too', async () => {
+    const { data } = (await own.call('GET', '/exports/resources')).body
+    expect(data.map((each: Json) => each.resource)).toContain('subnets')
+    for (const { resource, columns } of data) {
+      const { text } = await exported({ resource })
+      expect([resource, text.split('\r\n')[0]?.split(',')]).toEqual([resource, columns])
+      for (const column of columns) expect(column).not.toMatch(/secret$|password|token_hash|_sealed/)
+    }
+    const audit = await exported({ resource: 'audit-log', format: 'jsonl', filters: { action: 'export.create' } })
+    const wanted = (await own.call('GET', '/audit-log?action=export.create')).body.meta.total
+    // The entry of the export itself is written with it.
+    expect(audit.text.trimEnd().split('\n')).toHaveLength(wanted)
+  })
+
+  test('[RES-270] what cannot be exported, and by whom', async () => {
+    const viewer = await hub.user(own.companyId, ['export.run', 'servers.view'])
+    expect((await start({ resource: 'users' }, viewer.call)).status).toBe(403)
+    expect((await viewer.call('GET', '/exports/resources')).body.data.map((each: Json) => each.resource)).toEqual([
+      'servers',
+    ])
+    for (const [body, field] of [
+      [{ resource: 'nonsense' }, 'resource'],
+      [{ resource: 'servers', format: 'xlsx' }, 'format'],
+      [{ resource: 'servers', filters: { nonsense: 1 } }, 'filters.nonsense'],
+      [{ resource: 'servers', filters: { status: 'gone' } }, 'filters.status'],
+      [{ resource: 'servers', columns: ['name', 'password'] }, 'columns.1'],
+    ] as const) {
+      const refused = await start(body)
+      expect([refused.status, Object.keys(refused.body.errors)]).toEqual([422, [field]])
+    }
+  })
+
+  test('[RES-272] no text of a row becomes a formula, unless it is asked for as it is', async () => {
+    const tenant = await hub.tenant()
+    await tenant.call('POST', '/servers', { name: '=cmd()', notes: '=1+1' })
+    const columns = ['name', 'notes']
+    expect((await exported({ resource: 'servers', columns }, tenant)).text).toBe("name,notes\r\n'=cmd(),'=1+1\r\n")
+    expect((await exported({ resource: 'servers', columns, raw: true }, tenant)).text).toBe(
+      'name,notes\r\n=cmd(),=1+1\r\n',
+    )
+    const options = { delimiter: ',', bom: false, raw: false }
+    for (const text of ['=1', '+1', '-1', '@a', '\ta', '\ra', ' =1', '＝1'])
+      expect(cellOf(text, options)).toContain("'")
+    for (const plain of [-1, true, 'a-b', '1=1']) expect(cellOf(plain, options)).toBe(String(plain))
+    expect(cellOf('a,"b"\r\n', options)).toBe('"a,""b""\r\n"')
+    expect(cellOf([{ a: 1 }], options)).toBe('"[{""a"":1}]"')
+  })
+
+  test('[RES-275] [RES-277] a link works without a header, for its export and its time; who may not know of one gets 404', async () => {
+    const { shown } = await exported({ resource: 'servers' })
+    const another = (await exported({ resource: 'servers' })).shown
+    const link = new URL(shown.download_url, hub.url)
+    expect((await get(`${link.pathname}${link.search}`)).status).toBe(200)
+    const wrong = await get(`/api/v1/exports/${another.id}/download${link.search}`)
+    const told: Json = await wrong.json()
+    expect([wrong.status, told.reason]).toEqual([401, 'token_expired'])
+    expect((await get(`${link.pathname}?token=nonsense`)).status).toBe(401)
+    const opened = JSON.parse(hub.hub.sealer.open(link.searchParams.get('token') ?? '') ?? '{}')
+    expect(opened.until - Date.now()).toBeLessThanOrEqual(15 * 60_000)
+    const late = hub.hub.sealer.seal(JSON.stringify({ ...opened, until: Date.now() - 1 }))
+    expect((await get(`${link.pathname}?token=${late}`)).status).toBe(401)
+    const person = await hub.user(own.companyId, ['export.run', 'servers.view'])
+    expect((await person.call('GET', `/exports/${shown.id}`)).status).toBe(404)
+    expect((await person.call('GET', '/exports')).body.data).toEqual([])
+    const auditor = await hub.user(own.companyId, ['export.run', 'audit.view'])
+    expect((await auditor.call('GET', `/exports/${shown.id}`)).body.data).toMatchObject({
+      id: shown.id,
+      download_url: null,
+    })
+    expect((await download(shown.id, auditor.token)).status).toBe(403)
+  })
+
+  test('[RES-276] after its time an export is over, and its content gone', async () => {
+    const { shown } = await exported({ resource: 'servers' })
+    expect(Date.parse(shown.expires_at) - Date.now()).toBeGreaterThan(6.9 * 86_400_000)
+    const [before] = await sql`select object_id as id from exports where id = ${shown.id}`
+    await sql`update exports set expires_at = now() where id = ${shown.id}`
+    expect((await download(shown.id)).status).toBe(404)
+    await keepExports(hub.hub)
+    expect((await own.call('GET', `/exports/${shown.id}`)).body.data).toMatchObject({
+      state: 'expired',
+      download_url: null,
+    })
+    expect(await sql`select id from stored_objects where id = ${before?.id}`).toHaveLength(0)
+  })
+
+  test('[RES-273] one row too many ends it as failed, and nothing of it is kept', async () => {
+    const tenant = await hub.tenant()
+    for (const name of ['a', 'b', 'c']) await tenant.call('POST', '/servers', { name })
+    await root('PUT', '/system/settings/exports.max_rows', { value: 2 })
+    const { body } = await start({ resource: 'servers' }, tenant.call)
+    expect(await ended(body.data.id, tenant.call)).toMatchObject({
+      state: 'failed',
+      error: 'too_many_rows',
+      sha256: null,
+    })
+    await root('DELETE', '/system/settings/exports.max_rows')
+    expect(await sql`select id from stored_objects where company_id = ${tenant.companyId}`).toHaveLength(0)
+    expect((await download(body.data.id, tenant.token)).status).toBe(409)
+  })
+
+  test('[RES-274] one whose hub is gone is written anew, and given up after three tries', async () => {
+    await root('POST', '/queues/exports/pause', {})
+    const [first, second] = [
+      (await start({ resource: 'servers' })).body.data.id,
+      (await start({ resource: 'agents' })).body.data.id,
+    ]
+    await sql`update exports set state = 'running', hub_id = gen_random_uuid(), tries = 1 where id = ${first}`
+    await sql`update exports set state = 'running', hub_id = gen_random_uuid(), tries = 3 where id = ${second}`
+    await keepExports(hub.hub)
+    await root('POST', '/queues/exports/resume')
+    expect((await ended(first)).state).toBe('ready')
+    expect(await ended(second)).toMatchObject({ state: 'failed', error: 'gave_up' })
+  })
+
+  test('[R-070] somebody who lost the permission meanwhile gets nothing', async () => {
+    await root('POST', '/queues/exports/pause', {})
+    const person = await hub.user(own.companyId, ['export.run', 'servers.view'])
+    const { body } = await start({ resource: 'servers' }, person.call)
+    await sql`update users set permissions = '{export.run}' where id = ${person.userId}`
+    await root('POST', '/queues/exports/resume')
+    expect(await ended(body.data.id, person.call)).toMatchObject({ state: 'failed', error: 'permission_lost' })
+  })
+})
+
+describe('schedules', () => {
+  const daily = { name: 'Night', resource: 'servers', every: 'day', at: '02:30', time_zone: 'Europe/Berlin' }
+
+  test('[RES-278] the local time comes once a day, also when clocks change', async () => {
+    const { db } = hub.hub.database
+    const runs = async (when: Parameters<typeof nextRunAfter>[1], from: string, count: number) => {
+      const found: string[] = []
+      for (let atMs = Date.parse(from); found.length < count; ) {
+        const next = await nextRunAfter(db, when, atMs)
+        found.push(next.toISOString().slice(0, 16))
+        atMs = next.getTime()
+      }
+      return found
+    }
+    const berlin = { every: 'day', at: '02:30', weekday: null, day: null, timeZone: 'Europe/Berlin' } as const
+    // 02:30 does not exist on 29 March 2026, and comes twice on 25 October.
+    expect(await runs(berlin, '2026-03-28T00:00:00Z', 3)).toEqual([
+      '2026-03-28T01:30',
+      '2026-03-29T01:30',
+      '2026-03-30T00:30',
+    ])
+    expect(await runs(berlin, '2026-10-24T00:00:00Z', 3)).toEqual([
+      '2026-10-24T00:30',
+      '2026-10-25T01:30',
+      '2026-10-26T01:30',
+    ])
+    const weekly = { ...berlin, every: 'week', weekday: 1, timeZone: 'Asia/Ho_Chi_Minh' } as const
+    expect(await runs(weekly, '2026-03-01T00:00:00Z', 2)).toEqual(['2026-03-01T19:30', '2026-03-08T19:30'])
+    const monthly = { ...berlin, every: 'month', day: 28, timeZone: 'UTC' } as const
+    expect(await runs(monthly, '2026-01-28T02:30:00Z', 2)).toEqual(['2026-02-28T02:30', '2026-03-28T02:30'])
+  })
+
+  test('[RES-278] it runs once when it is due, and its link reaches the recipients', async () => {
+    const reader = await hub.user(own.companyId, ['export.run', 'servers.view'])
+    const { body } = await own.call('POST', '/exports/schedules', { ...daily, recipients: [reader.userId] })
+    const { id } = body.data
+    expect(body.data).toMatchObject({ at: '02:30', enabled: true, owner: { id: own.userId }, format: 'csv' })
+    await sql`update export_schedules set next_run_at = now() where id = ${id}`
+    await Promise.all([runSchedules(hub.hub), runSchedules(hub.hub)])
+    const told = await until('the recipient is told', async () =>
+      (await reader.call('GET', '/notifications')).body.data.find((each: Json) => each.type === 'export.ready'),
+    )
+    expect(told.title).toContain('Night')
+    const exportId = told.link.replace('/exports/', '')
+    expect((await reader.call('GET', `/exports/${exportId}`)).body.data).toMatchObject({
+      state: 'ready',
+      schedule_id: id,
+    })
+    expect((await download(exportId, reader.token)).status).toBe(200)
+    expect(await sql`select id from exports where schedule_id = ${id}`).toHaveLength(1)
+    const [row] = await sql`select next_run_at > now() as later from export_schedules where id = ${id}`
+    expect(row?.later).toBe(true)
+    expect((await own.call('DELETE', `/exports/schedules/${id}`)).status).toBe(204)
+  })
+
+  test('[R-072] it is disabled after three failures in a row, and when its owner is gone', async () => {
+    const owner = await hub.user(own.companyId, ['export.run', 'servers.view'])
+    const { id } = (await owner.call('POST', '/exports/schedules', daily)).body.data
+    const fire = async () => {
+      await sql`update export_schedules set next_run_at = now() where id = ${id}`
+      await runSchedules(hub.hub)
+    }
+    await root('PUT', '/system/settings/exports.max_rows', { value: 1 })
+    for (const name of ['x-1', 'x-2']) await own.call('POST', '/servers', { name })
+    for (let count = 1; count <= 3; count++) {
+      await fire()
+      await until('it failed', async () => {
+        const [row] = await sql`select failures_in_a_row as n from export_schedules where id = ${id}`
+        return row?.n === count
+      })
+    }
+    await root('DELETE', '/system/settings/exports.max_rows')
+    const shown = async () =>
+      (await own.call('GET', '/exports/schedules')).body.data.find((each: Json) => each.id === id)
+    expect(await shown()).toMatchObject({ enabled: false, disabled_reason: 'failures' })
+    expect((await owner.call('PATCH', `/exports/schedules/${id}`, { enabled: true })).body.data).toMatchObject({
+      enabled: true,
+      disabled_reason: null,
+    })
+    await sql`update users set disabled_at = now() where id = ${owner.userId}`
+    await fire()
+    expect(await shown()).toMatchObject({ enabled: false, disabled_reason: 'owner_gone' })
+  })
+
+  test('[R-072] what a schedule cannot be', async () => {
+    const foreign = (await hub.tenant()).userId
+    for (const [body, field] of [
+      [{ ...daily, every: 'week' }, 'weekday'],
+      [{ ...daily, every: 'month' }, 'day'],
+      [{ ...daily, at: '24:00' }, 'at'],
+      [{ ...daily, time_zone: 'Mars/Olympus' }, 'time_zone'],
+      [{ ...daily, recipients: [foreign] }, 'recipients.0'],
+      [{ ...daily, resource: 'nonsense' }, 'resource'],
+    ] as const) {
+      const refused = await own.call('POST', '/exports/schedules', body)
+      expect([refused.status, Object.keys(refused.body.errors)]).toEqual([422, [field]])
+    }
+    const mine = (await own.call('POST', '/exports/schedules', daily)).body.data.id
+    const person = await hub.user(own.companyId, ['export.run', 'servers.view'])
+    expect((await person.call('DELETE', `/exports/schedules/${mine}`)).status).toBe(404)
+    expect((await person.call('GET', '/exports/schedules')).body.data).toEqual([])
+  })
+})
