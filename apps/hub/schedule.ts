@@ -12,6 +12,7 @@ import type { Hub } from './hub-context.ts'
 import { resumeRuns } from './iac/apply.ts'
 import { forgetOldManifestRuns, watchDrift } from './iac/drift.ts'
 import { forgetOldRefusals } from './licenses/refusals.ts'
+import { refreshUsage, watchAddresses } from './network/network-watch.ts'
 import { tellLeftOver } from './notifications/outbox.ts'
 import { tellEndedSuppressions } from './notifications/suppression-end.ts'
 import { applyRetention } from './plans/plan.ts'
@@ -142,6 +143,8 @@ async function purgeDeletedCompanies(hub: Hub): Promise<void> {
 }
 
 const tasks: readonly Task[] = [
+  { name: 'subnet_usage', periodSeconds: 5, run: refreshUsage },
+  { name: 'address_watch', periodSeconds: MINUTE, run: watchAddresses },
   { name: 'plan_expiry', periodSeconds: MINUTE, run: applyExpiredPlans },
   { name: 'ended_suppressions', periodSeconds: 20, run: tellEndedSuppressions },
   { name: 'left_over_notifications', periodSeconds: 5, run: tellLeftOver },

@@ -7,7 +7,7 @@ type Cidr = { readonly address: IpAddress; readonly prefix: number }
 const bitsOf = (address: IpAddress): number => (address.kind() === 'ipv4' ? 32 : 128)
 
 /** The spelling of RFC 5952 for IPv6; dotted decimals for IPv4. */
-const addressText = (address: IpAddress): string =>
+export const addressText = (address: IpAddress): string =>
   address instanceof ipaddr.IPv6 ? address.toRFC5952String() : address.toString()
 
 export const cidrText = ({ address, prefix }: Cidr): string => `${addressText(address)}/${prefix}`

@@ -18,4 +18,8 @@ export const kindSamples: Readonly<Record<string, KindSample>> = {
     body: index => ({ name: `Sample ${index}`, cidr: block(index) }),
     change: { vlan_id: 20 },
   },
+  ip_address: {
+    body: index => ({ address: `10.200.${Math.floor(index / 250)}.${(index % 250) + 1}` }),
+    change: { dns_name: 'a.example.net' },
+  },
 }

@@ -37,6 +37,7 @@ async function makeOneOfEach(by: Call): Promise<string[]> {
     ['/companies', { name: 'child' }],
     ['/subnets', { cidr: '10.0.0.0/24' }],
     ['/files', { name: 'plan.txt', content_base64: 'cGxhbg==' }],
+    ['/ips', { address: '10.0.0.7' }],
   ]
   const ids: string[] = []
   for (const [path, body] of made) {

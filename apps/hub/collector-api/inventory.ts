@@ -6,6 +6,7 @@ import { isObject, type Unchecked } from '../../../core/json-object.ts'
 import { limits } from '../../../core/limits.ts'
 import { sha256Hex } from '../../../core/series/hash.ts'
 import type { Hub } from '../hub-context.ts'
+import { storeObservations } from '../network/observations.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
 import { invalidField } from '../platform/http/api-error.ts'
 import { isInstant, isUuid } from '../platform/http/request-schema.ts'
@@ -123,6 +124,12 @@ export async function takeInventory(hub: Hub, body: unknown): Promise<InventoryR
           facts = excluded.facts, facts_hash = excluded.facts_hash, reported_at = excluded.reported_at
         where monitoring_inventory_facts.reported_at <= excluded.reported_at`)
     }
+    const isRefused = new Set(refused.map(each => each.agent_id))
+    await storeObservations(
+      hub,
+      tx,
+      items.filter(item => !isRefused.has(item.agentId)),
+    )
     return { accepted: items.length - refused.length, refused }
   })
   return { accepted, rejected: [...rejected, ...refused] }

@@ -2,9 +2,7 @@
 // it. Written in the transaction of each change, under one lock of the company, so that two changes never see half of
 // each other.
 import { sql } from 'drizzle-orm'
-import type { Executor } from '../platform/db/connect.ts'
-import { type Tx, uuidList } from '../platform/db/transaction.ts'
-import type { Values } from '../resources/field.ts'
+import type { Tx } from '../platform/db/transaction.ts'
 
 type Block = { readonly id: string; readonly company_id: string; readonly cidr: string; readonly vrf: string }
 type Placed = Block & { readonly parent_id: string | null; readonly depth: number }
@@ -12,6 +10,11 @@ type Placed = Block & { readonly parent_id: string | null; readonly depth: numbe
 /** Changes of a company's tree go one after the other. */
 export async function lockTree(tx: Tx, companyId: string): Promise<void> {
   await tx.db.execute(sql`select pg_advisory_xact_lock(hashtextextended('subnets ' || ${companyId}::text, 0))`)
+}
+
+/** For writers of addresses, which may go beside each other but not beside a change of the tree. */
+export async function lockTreeShared(tx: Tx, companyId: string): Promise<void> {
+  await tx.db.execute(sql`select pg_advisory_xact_lock_shared(hashtextextended('subnets ' || ${companyId}::text, 0))`)
 }
 
 /** Sets the parent and the depth of a row that is about to be stored. */
@@ -36,27 +39,30 @@ async function arrangeAround(tx: Tx, { company_id, cidr, vrf }: Block): Promise<
         and s.cidr << ${cidr}::cidr) p
     where c.company_id = ${company_id} and c.id = p.child
       and (c.parent_id is distinct from p.id or c.depth <> p.depth)`)
+  // What the blocks around may give out is another set now, and so is what is used of them.
+  await tx.db.execute(sql`
+    update subnets set usage_stale = true, free_from = null where company_id = ${company_id} and vrf = ${vrf}
+      and deleted_at is null and cidr >>= ${cidr}::cidr`)
 }
 
 /** After a change of a subnet: what lies in its old and in its new block. */
 export async function arrangeTree(tx: Tx, before: Block | null, after: Block | null): Promise<void> {
   if (before && after && before.cidr === after.cidr && before.vrf === after.vrf) return
   if (!after && before) await lockTree(tx, before.company_id)
-  if (before) await arrangeAround(tx, before)
-  if (after) await arrangeAround(tx, after)
+  for (const block of [before, after]) {
+    if (!block) continue
+    await arrangeAround(tx, block)
+    await arrangeAddresses(tx, block)
+  }
 }
 
-/** What answers add to rows of subnets. */
-export async function deriveSubnets(
-  db: Executor,
-  { companyId }: { readonly companyId: string },
-  rows: readonly Block[],
-): Promise<Map<string, Values>> {
-  const counts = await db.execute<{ parent_id: string; count: number }>(sql`
-    select parent_id, count(*)::int as count from subnets where company_id = ${companyId}
-      and parent_id = any(${uuidList(rows.map(row => row.id))}::uuid[]) and deleted_at is null group by parent_id`)
-  const childrenOf = new Map(counts.map(row => [row.parent_id, row.count]))
-  return new Map(
-    rows.map(({ id, cidr }) => [id, { family: cidr.includes(':') ? 6 : 4, children_count: childrenOf.get(id) ?? 0 }]),
-  )
+/** Addresses belong to the narrowest subnet around them (RES-236). */
+async function arrangeAddresses(tx: Tx, { company_id, cidr, vrf }: Block): Promise<void> {
+  await tx.db.execute(sql`
+    update ip_addresses i set subnet_id = x.subnet_id from (
+      select a.id, (select s.id from subnets s where s.company_id = a.company_id and s.vrf = a.vrf
+        and s.deleted_at is null and s.cidr >>= a.address order by masklen(s.cidr) desc limit 1) as subnet_id
+      from ip_addresses a where a.company_id = ${company_id} and a.vrf = ${vrf} and a.deleted_at is null
+        and a.address <<= ${cidr}::cidr) x
+    where i.company_id = ${company_id} and i.id = x.id and i.subnet_id is distinct from x.subnet_id`)
 }

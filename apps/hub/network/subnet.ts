@@ -1,8 +1,15 @@
 // A subnet: a block of addresses of a company (group 21 of the catalogue). The tree of subnets follows from which block
 // lies in which (R-057); nobody chooses it.
 import { Type } from '@sinclair/typebox'
-import { eq, isNull, type SQL, sql } from 'drizzle-orm'
-import { cidr as cidrColumn, inet, uuid as uuidColumn } from 'drizzle-orm/pg-core'
+import { eq, gt, isNull, type SQL, sql } from 'drizzle-orm'
+import {
+  bigint,
+  boolean as booleanColumn,
+  cidr as cidrColumn,
+  inet,
+  real,
+  uuid as uuidColumn,
+} from 'drizzle-orm/pg-core'
 import { cidrText, holds, networkOf, normalAddress, normalCidr, parseCidr } from '../../../core/network/cidr.ts'
 import { parseAddress } from '../../../core/network/ip-address.ts'
 import type { Tx } from '../platform/db/transaction.ts'
@@ -11,9 +18,19 @@ import { type Words, words } from '../platform/http/api-texts.ts'
 import { filter } from '../platform/http/collection.ts'
 import { isUuid, oneOf, text, uuid } from '../platform/http/request-schema.ts'
 import { id } from '../platform/http/response-schema.ts'
-import { booleanField, choiceField, columnField, integerField, objectsField, textField } from '../resources/field.ts'
+import {
+  booleanField,
+  choiceField,
+  columnField,
+  integerField,
+  internalField,
+  objectsField,
+  textField,
+} from '../resources/field.ts'
 import { columnNamed, defineKind, type RowOf, type Write } from '../resources/kind.ts'
-import { arrangeTree, deriveSubnets, lockTree, placeInTree } from './subnet-tree.ts'
+import { inUse } from '../resources/references.ts'
+import { arrangeTree, lockTree, placeInTree } from './subnet-tree.ts'
+import { deriveSubnets, usageResponse } from './subnet-usage.ts'
 
 /** The id of no subnet. */
 const NOBODY = '00000000-0000-0000-0000-000000000000'
@@ -26,16 +43,18 @@ function cidrFault(given: string): Words | null {
   return cidrText(network) === cidrText(block) ? null : words('host_bits', { cidr: cidrText(network) })
 }
 
-const addressFault = (given: string): Words | null => (parseAddress(given) ? null : words('ip_address'))
+export const addressFault = (given: string): Words | null => (parseAddress(given) ? null : words('ip_address'))
 
 const addressText = () => text(64)
 const range = Type.Object({ from: addressText(), to: addressText(), note: Type.Optional(text(255, 0)) })
 type Range = { readonly from: string; readonly to: string; readonly note?: string }
 
+export const cidrOrAddress = (value: string): boolean => parseCidr(value) !== null || parseAddress(value) !== null
+
 /** A block or an address that a filter is given. */
 const blockFilter = (name: string, where: (block: string) => SQL) =>
   filter(text(64), value => {
-    if (!parseCidr(value) && !parseAddress(value)) throw invalidField(name, 'cidr')
+    if (!cidrOrAddress(value)) throw invalidField(name, 'cidr')
     return where(value)
   })
 
@@ -67,10 +86,14 @@ const fields = {
   full: booleanField({ fallback: false }),
   assign_servers: booleanField({ fallback: false }),
   parent_id: columnField<string | null>(name => uuidColumn(name), uuid(), id(), { readOnly: true, manifest: false }),
-  depth: integerField(0, 128, { fallback: 0, readOnly: true }),
+  depth: integerField(0, 128, { fallback: 0, readOnly: true, manifest: false }),
+  direct_used: internalField<number>(name => bigint(name, { mode: 'number' }).notNull(), 0),
+  used_percent: internalField<number>(name => real(name).notNull(), 0),
+  usage_stale: internalField<boolean>(name => booleanColumn(name).notNull(), true),
+  free_from: internalField<string | null>(name => inet(name), null),
 } as const
 
-type Subnet = RowOf<typeof fields>
+export type Subnet = RowOf<typeof fields>
 
 /** The faults of members that depend on the block. */
 function blockFaults({
@@ -94,15 +117,40 @@ function blockFaults({
 }
 
 async function beforeWrite({ tx, before, next }: Write<Subnet>): Promise<void> {
-  if (next.gateway !== null) next.gateway = normalAddress(next.gateway)
   const faults = blockFaults(next)
   if (Object.keys(faults).length > 0) throw invalid(faults)
+  next.usage_stale = true
+  next.free_from = null
   const isMoved = before === null || before.cidr !== next.cidr || before.vrf !== next.vrf
   if (!isMoved) return
   await lockTree(tx, next.company_id)
+  if (before) await refuseLeaving(tx, before, next)
   if (before && next.name === before.cidr) next.name = ''
   if (next.name === '') next.name = await freeName(tx, next)
   await placeInTree(tx, next)
+}
+
+/** Throws 422 for another block that would leave an address or a child of the subnet outside (RES-222). */
+async function refuseLeaving(tx: Tx, before: Subnet, next: Subnet): Promise<void> {
+  const [left] = await tx.db.execute(sql`
+    select 1 from ip_addresses where subnet_id = ${before.id} and deleted_at is null
+      and not (vrf = ${next.vrf} and address <<= ${next.cidr}::cidr)
+    union all select 1 from subnets where company_id = ${before.company_id} and parent_id = ${before.id}
+      and deleted_at is null and not (vrf = ${next.vrf} and cidr << ${next.cidr}::cidr) limit 1`)
+  if (left) throw invalidField('cidr', 'leaves_outside')
+}
+
+/** Throws 409 when addresses would be left without any subnet (R-075). */
+async function refuseOrphans(tx: Tx, row: Subnet): Promise<void> {
+  if (row.parent_id !== null) return
+  const addresses = await tx.db.execute<{ id: string; name: string; total: number }>(sql`
+    select id, name, (count(*) over ())::int as total from ip_addresses where subnet_id = ${row.id} and deleted_at is null
+    order by address limit 20`)
+  if (addresses.length === 0) return
+  throw inUse(
+    addresses.map(({ id: addressId, name }) => ({ kind: 'ip_address', id: addressId, name, field: 'subnet_id' })),
+    addresses[0]?.total ?? 0,
+  )
 }
 
 /** The block itself, or with its address space where another one has that name. */
@@ -141,10 +189,13 @@ export const subnetKind = defineKind({
         : eq(columnNamed(table, 'parent_id'), isUuid(value) ? value : NOBODY),
     ),
     contains: blockFilter('contains', value => sql`${columnNamed(table, 'cidr')} >>= ${value}::inet`),
+    used_over: filter(Type.Integer({ minimum: 0, maximum: 100 }), value =>
+      gt(columnNamed(table, 'used_percent'), value),
+    ),
     within: blockFilter('within', value => sql`${columnNamed(table, 'cidr')} <<= ${value}::inet`),
   }),
-  sorts: table => ({ cidr: columnNamed(table, 'cidr') }),
-  derived: { list: { family: Type.Integer(), children_count: Type.Integer() } },
+  sorts: table => ({ cidr: columnNamed(table, 'cidr'), used_percent: columnNamed(table, 'used_percent') }),
+  derived: { list: { family: Type.Integer(), children_count: Type.Integer(), usage: usageResponse } },
   conditions: {
     subnet_filling: { severity: 'warning', text: percentText('warning') },
     subnet_full: { severity: 'critical', text: percentText('critical') },
@@ -154,6 +205,7 @@ export const subnetKind = defineKind({
   hooks: {
     beforeWrite,
     afterWrite: ({ tx, before, after }) => arrangeTree(tx, before, after),
+    beforeDelete: ({ tx, row }) => refuseOrphans(tx, row),
     derive: deriveSubnets,
   },
 })

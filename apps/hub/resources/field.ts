@@ -157,6 +157,22 @@ export const secretField = (max: number): Field => ({
   show: (row, name) => ({ [`${name}_set`]: row[`${name}_sealed`] !== null }),
 })
 
+/** A column that the hub keeps for itself: no request gives it, no answer has it. */
+export const internalField = <T>(
+  column: (name: string) => PgColumnBuilderBase,
+  fallback: T,
+): Field<{ readonly column: T }> => ({
+  readOnly: true,
+  manifest: false,
+  value: Type.Unknown(),
+  nullable: true,
+  fallback,
+  columns: name => ({ [name]: column(name) }),
+  response: () => ({}),
+  store: (given, name) => ({ [name]: given }),
+  show: () => ({}),
+})
+
 /** A field of several columns, for example an object whose members are queried. `T` is the type of the columns. */
 export const compositeField = <T extends object>(
   definition: Traits & {

@@ -42,7 +42,7 @@ async function parentOf({ parent }: Kind, context: RouteContext): Promise<Found 
 }
 
 /** The resource of the path, of the parent that the path names. Throws 404. */
-async function resourceOf<Row extends CommonRow>(
+export async function resourceOf<Row extends CommonRow>(
   kind: Kind<Row>,
   context: RouteContext,
   which?: 'any',
@@ -56,7 +56,7 @@ async function resourceOf<Row extends CommonRow>(
 }
 
 /** Answers the resource whole, with its ETag. */
-async function replyWith<Row extends CommonRow>(
+export async function replyWith<Row extends CommonRow>(
   kind: Kind<Row>,
   context: RouteContext,
   row: Found<Row>,

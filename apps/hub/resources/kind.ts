@@ -147,7 +147,7 @@ type Act<Row> = {
 }
 
 /** The columns that every kind has are known by name; those of fields are in `getTableColumns`. */
-type Table = ReturnType<typeof tableOf>
+export type Table = ReturnType<typeof tableOf>
 
 type Definition<F extends Fields> = {
   readonly kind: string

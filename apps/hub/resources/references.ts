@@ -97,14 +97,17 @@ async function referrersOf(
   return { seen: seen.slice(0, REFERRERS_MAX), total }
 }
 
-/** Throws 409 with reason in_use when others name the resource. */
+/** 409 with reason in_use. */
+export const inUse = (referrers: readonly Referrer[], total: number): ApiError =>
+  new ApiError(409, 'conflict', words('referred_to', { count: total }), {
+    reason: 'in_use',
+    members: { referrers, referrers_total: total },
+  })
+
+/** Throws 409 when others name the resource. */
 export async function refuseInUse(editor: Editor, tx: Tx, kind: string, id: string): Promise<void> {
   const { seen, total } = await referrersOf(editor, tx.db, kind, id)
-  if (total === 0) return
-  throw new ApiError(409, 'conflict', words('referred_to', { count: total }), {
-    reason: 'in_use',
-    members: { referrers: seen, referrers_total: total },
-  })
+  if (total > 0) throw inUse(seen, total)
 }
 
 /** The kinds whose rows are parts of resources of a kind. */

@@ -97,7 +97,13 @@ const columnsOf = (row: Values): Values => {
   return columns
 }
 
-type CreateOptions = { readonly origin?: Origin; readonly parentId?: string; readonly id?: string }
+type CreateOptions = {
+  readonly origin?: Origin
+  readonly parentId?: string
+  readonly id?: string
+  /** The verb of the audit entry. */
+  readonly action?: string
+}
 
 /** Creates a resource of values that were parsed (`parseForm`). Throws 422. */
 export async function insertResource<Row extends CommonRow>(
@@ -105,7 +111,7 @@ export async function insertResource<Row extends CommonRow>(
   typed: Kind<Row>,
   editor: Editor,
   values: Unchecked,
-  { origin = 'manual', parentId, id = randomUUID() }: CreateOptions = {},
+  { origin = 'manual', parentId, id = randomUUID(), action = 'create' }: CreateOptions = {},
 ): Promise<Found<Row>> {
   const kind = typed as Kind
   const { hub, companyId, userId } = editor
@@ -138,7 +144,12 @@ export async function insertResource<Row extends CommonRow>(
   await checkLimit(kind, tx, next as CommonRow)
   const made = await findRow(kind, tx.db, companyId, id)
   await kind.hooks.afterWrite?.({ tx, editor, before: null, after: made })
-  await editor.record(tx, `${kind.info.kind}.create`, subjectOf(kind, made), changesBetween({}, recordOf(kind, made)))
+  await editor.record(
+    tx,
+    `${kind.info.kind}.${action}`,
+    subjectOf(kind, made),
+    changesBetween({}, recordOf(kind, made)),
+  )
   return findRow(typed, tx.db, companyId, id)
 }
 
@@ -149,6 +160,8 @@ type ChangeOptions = {
   readonly action?: string
   /** Columns that no request gives, set by an act. */
   readonly columns?: Values
+  /** Why, for the audit log. */
+  readonly note?: string | null
 }
 
 /**
@@ -161,7 +174,7 @@ export async function updateResource<Row extends CommonRow>(
   editor: Editor,
   id: string,
   values: Unchecked,
-  { expected = {}, origin, action = 'update', columns = {} }: ChangeOptions = {},
+  { expected = {}, origin, action = 'update', columns = {}, note = null }: ChangeOptions = {},
 ): Promise<Found<Row>> {
   const kind = typed as Kind
   const { hub, companyId, userId } = editor
@@ -192,12 +205,10 @@ export async function updateResource<Row extends CommonRow>(
   const after = await findRow(kind, tx.db, companyId, id)
   await kind.hooks.afterWrite?.({ tx, editor, before, after })
   if (counts)
-    await editor.record(
-      tx,
-      `${kind.info.kind}.${action}`,
-      subjectOf(kind, after),
-      changesBetween(recordOf(kind, before), recordOf(kind, after)),
-    )
+    await editor.record(tx, `${kind.info.kind}.${action}`, subjectOf(kind, after), {
+      ...changesBetween(recordOf(kind, before), recordOf(kind, after)),
+      ...(note === null ? {} : { note: { old: null, new: note } }),
+    })
   return findRow(typed, tx.db, companyId, id)
 }
 

@@ -92,6 +92,20 @@ const texts = {
     vi: 'có bit host: dải đúng là {cidr}',
   },
   ip_address: { en: 'must be an IPv4 or IPv6 address', vi: 'phải là địa chỉ IPv4 hoặc IPv6' },
+  leaves_outside: {
+    en: 'would leave addresses or subnets outside',
+    vi: 'sẽ để địa chỉ hoặc mạng con nằm ngoài',
+  },
+  mac: { en: 'must be a MAC address such as 00:16:3e:00:00:01', vi: 'phải là địa chỉ MAC như 00:16:3e:00:00:01' },
+  no_free_address: { en: 'has no free address', vi: 'không còn địa chỉ trống' },
+  gives_no_addresses: { en: 'is a container, which gives out no addresses', vi: 'là container, không cấp địa chỉ' },
+  address_taken: { en: 'is not free', vi: 'không còn trống' },
+  other_parts: { en: 'other blocks lie in it', vi: 'đã có các dải khác nằm trong đó' },
+  not_one_block: {
+    en: 'must be together exactly one block of one address space and kind',
+    vi: 'phải hợp lại thành đúng một dải cùng vrf và loại',
+  },
+  prefix_range: { en: 'must be from {min} to {max}', vi: 'phải từ {min} đến {max}' },
   outside_block: { en: 'must lie in {cidr}', vi: 'phải nằm trong {cidr}' },
   version_conflict: {
     en: 'It was changed meanwhile: its version is {version}. Read it again.',

@@ -1,0 +1,170 @@
+// An address of a company (group 22 of the catalogue). Its subnet is the narrowest one around it (R-057), found when it
+// is written and when subnets change.
+import { Type } from '@sinclair/typebox'
+import { type SQL, sql } from 'drizzle-orm'
+import { inet, timestamp, uuid as uuidColumn } from 'drizzle-orm/pg-core'
+import { normalAddress } from '../../../core/network/cidr.ts'
+import type { Executor } from '../platform/db/connect.ts'
+import { invalidField } from '../platform/http/api-error.ts'
+import { type Words, words } from '../platform/http/api-texts.ts'
+import { filter } from '../platform/http/collection.ts'
+import { flag, flagOf, text, uuid } from '../platform/http/request-schema.ts'
+import { anyObject, id, listed, string } from '../platform/http/response-schema.ts'
+import {
+  choiceField,
+  columnField,
+  internalField,
+  referenceField,
+  textField,
+  timeField,
+  type Values,
+} from '../resources/field.ts'
+import { columnNamed, defineKind, type RowOf, type Table, type Write } from '../resources/kind.ts'
+import { addressFault, cidrOrAddress } from './subnet.ts'
+import { lockTreeShared } from './subnet-tree.ts'
+
+const MAC = /^[0-9a-f]{2}([:-])[0-9a-f]{2}(\1[0-9a-f]{2}){4}$/i
+const macFault = (given: string): Words | null => (MAC.test(given) ? null : words('mac'))
+
+const fields = {
+  /** The address (R-084). */
+  name: { ...textField(255, { fallback: '', readOnly: true, search: 'text', manifest: false }) },
+  address: columnField<string>(name => inet(name), text(64), Type.String(), {
+    required: true,
+    immutable: true,
+    search: 'exact',
+    check: addressFault,
+    normal: normalAddress,
+  }),
+  vrf: textField(64, { fallback: 'default', immutable: true, filter: true, options: 'vrfs' }),
+  status: choiceField(['active', 'reserved', 'dhcp', 'deprecated', 'released'], { fallback: 'active', filter: true }),
+  role: choiceField(['host', 'gateway', 'vip', 'anycast', 'loopback', 'network_device'], {
+    fallback: 'host',
+    filter: true,
+  }),
+  server_id: referenceField('server', { filter: true }),
+  interface: textField(64, {}),
+  mac: textField(17, {
+    search: 'exact',
+    check: macFault,
+    normal: (mac: string) => mac.toLowerCase().replaceAll('-', ':'),
+  }),
+  dns_name: textField(253, { search: 'exact', normal: (name: string) => name.toLowerCase() }),
+  reserved_until: timeField({}),
+  purpose: textField(128, { options: 'ip_purposes' }),
+  subnet_id: columnField<string | null>(name => uuidColumn(name), uuid(), id(), {
+    readOnly: true,
+    filter: true,
+    manifest: false,
+  }),
+  released_at: internalField<Date | null>(
+    name => timestamp(name, { withTimezone: true, precision: 3, mode: 'date' }),
+    null,
+  ),
+} as const
+
+export type IpAddressRow = RowOf<typeof fields>
+
+async function beforeWrite({ tx, before, next, editor }: Write<IpAddressRow>): Promise<void> {
+  next.name = next.address
+  if (next.reserved_until !== null && before?.reserved_until?.getTime() !== next.reserved_until.getTime())
+    if (next.reserved_until.getTime() <= editor.hub.now()) throw invalidField('reserved_until', 'future')
+  if (before) return
+  await lockTreeShared(tx, next.company_id)
+  const [subnet] = await tx.db.execute<{ id: string }>(sql`
+    select id from subnets where company_id = ${next.company_id} and vrf = ${next.vrf} and deleted_at is null
+      and cidr >>= ${next.address}::inet order by masklen(cidr) desc limit 1`)
+  next.subnet_id = subnet?.id ?? null
+}
+
+type Seen = { address: string; server_id: string; server: string; interface: string; first: Date; last: Date }
+
+/** What agents saw of the addresses, and the conflicts of each. */
+async function deriveAddresses(
+  db: Executor,
+  { companyId }: { readonly companyId: string },
+  rows: readonly IpAddressRow[],
+): Promise<Map<string, Values>> {
+  const addresses = JSON.stringify(rows.map(row => row.address))
+  const [seen, conflicts] = await Promise.all([
+    db.execute<Seen>(sql`
+      select o.address, o.server_id, s.name as server, o.interface, o.first_seen_at as first, o.last_seen_at as last
+      from ip_observations o join servers s on s.id = o.server_id where o.company_id = ${companyId}
+        and o.address in (select jsonb_array_elements_text(${addresses}::jsonb)::inet) order by o.last_seen_at desc`),
+    db.execute<{ resource_id: string; code: string }>(sql`
+      select resource_id, code from resource_conditions where company_id = ${companyId} and kind = 'ip_address'
+        and resolved_at is null and since is not null
+        and resource_id in (select jsonb_array_elements_text(${JSON.stringify(rows.map(row => row.id))}::jsonb)::uuid)`),
+  ])
+  const seenOf = Map.groupBy(seen, row => row.address)
+  const conflictsOf = Map.groupBy(conflicts, row => row.resource_id)
+  return new Map(
+    rows.map(row => [
+      row.id,
+      {
+        seen: (seenOf.get(row.address) ?? []).map(each => ({
+          server: { id: each.server_id, name: each.server },
+          interface: each.interface,
+          first_seen_at: new Date(each.first),
+          last_seen_at: new Date(each.last),
+        })),
+        dns_records: [],
+        conflicts: (conflictsOf.get(row.id) ?? []).map(each => each.code),
+      },
+    ]),
+  )
+}
+
+const observed = (table: Table) => sql`exists (select 1 from ip_observations o where o.company_id = ${table}.company_id
+  and o.address = ${table}.address)`
+const hasCondition = (table: Table, code: SQL) => sql`exists (select 1 from resource_conditions c
+  where c.company_id = ${table}.company_id and c.kind = 'ip_address' and c.resource_id = ${table}.id
+    and c.resolved_at is null and c.code in (${code}))`
+const whether = (condition: SQL) => filter(flag(), value => (flagOf(value) ? condition : sql`not ${condition}`))
+
+export const ipAddressKind = defineKind({
+  kind: 'ip_address',
+  title: { one: { en: 'address', vi: 'địa chỉ IP' }, many: { en: 'addresses', vi: 'địa chỉ IP' } },
+  group: 'IPs',
+  path: '/ips',
+  parameter: 'ip',
+  table: 'ip_addresses',
+  schemaName: 'IpAddress',
+  fields,
+  uniqueness: { ip_addresses_address: 'address' },
+  limit: 500_000,
+  permissions: { view: 'network.view', manage: 'network.manage' },
+  filters: table => ({
+    unassigned: whether(sql`${columnNamed(table, 'server_id')} is null`),
+    contained_in: filter(text(64), value => {
+      if (!cidrOrAddress(value)) throw invalidField('contained_in', 'cidr')
+      return sql`${columnNamed(table, 'address')} <<= ${value}::inet`
+    }),
+    conflict: whether(hasCondition(table, sql`'duplicate_address', 'address_moved'`)),
+    seen: whether(observed(table)),
+    stale: whether(hasCondition(table, sql`'stale_address'`)),
+  }),
+  sorts: table => ({
+    address: columnNamed(table, 'address'),
+    last_seen: sql`(select max(o.last_seen_at) from ip_observations o where o.company_id = ${table}.company_id
+      and o.address = ${table}.address)`,
+  }),
+  derived: { list: { seen: listed(anyObject()), dns_records: listed(anyObject()), conflicts: listed(string()) } },
+  conditions: {
+    duplicate_address: {
+      severity: 'critical',
+      text: { en: '{address} is reported by {servers}', vi: '{address} được báo cáo bởi {servers}' },
+    },
+    address_moved: {
+      severity: 'warning',
+      text: { en: '{address} is reported by {servers} only', vi: '{address} chỉ được báo cáo bởi {servers}' },
+    },
+    stale_address: {
+      severity: 'info',
+      text: { en: '{address} was not seen for {days} days', vi: 'Không thấy {address} trong {days} ngày' },
+    },
+  },
+  iac: { kind: 'ip-address', order: 4, key: ['address', 'vrf'] },
+  csv: { key: ['address', 'vrf'] },
+  hooks: { beforeWrite, derive: deriveAddresses },
+})

@@ -1,0 +1,136 @@
+// What the hub looks after by the clock: how full subnets are, addresses that two servers report, reservations that
+// end.
+import { sql } from 'drizzle-orm'
+import type { Hub } from '../hub-context.ts'
+import { inTransaction, type Tx } from '../platform/db/transaction.ts'
+import { setConditions } from '../resources/conditions.ts'
+import { hubEditor } from '../resources/editor.ts'
+import { updateResource } from '../resources/write-resource.ts'
+import { released } from './ip-acts.ts'
+import { ipAddressKind } from './ip-address.ts'
+import { subnetKind } from './subnet.ts'
+import { usagesOf } from './subnet-usage.ts'
+
+/** Two servers reported one address within this time of each other. */
+const BOTH_SECONDS = 600
+const STALE_DAYS = 30
+const SUBNETS_AT_ONCE = 500
+
+type Stale = {
+  id: string
+  company_id: string
+  cidr: string
+  vrf: string
+  kind: string
+  warn_percent: number
+  critical_percent: number
+}
+
+/** Counts subnets anew in which addresses changed, and those around them; tells of full ones (RES-242). */
+export async function refreshUsage(hub: Hub): Promise<void> {
+  const companies = await hub.database.db.execute<{ company_id: string }>(
+    sql`select distinct company_id from subnets where usage_stale and deleted_at is null`,
+  )
+  for (const { company_id } of companies) await inTransaction(hub.database.db, tx => refreshOf(tx, company_id))
+}
+
+async function refreshOf(tx: Tx, companyId: string): Promise<void> {
+  const subnets = await tx.db.execute<Stale>(sql`
+    with stale as (select id, cidr, vrf from subnets where company_id = ${companyId} and usage_stale
+      and deleted_at is null limit ${SUBNETS_AT_ONCE} for update skip locked),
+    fresh as (update subnets s set usage_stale = false from stale where s.id = stale.id)
+    select distinct s.id, s.company_id, s.cidr, s.vrf, s.kind, s.warn_percent, s.critical_percent from subnets s
+    join stale on s.company_id = ${companyId} and s.vrf = stale.vrf and s.cidr >>= stale.cidr and s.deleted_at is null`)
+  const usages = await usagesOf(tx.db, companyId, subnets)
+  const values = subnets.map(({ id }) => ({ id, percent: usages.get(id)?.used_percent ?? 0 }))
+  await tx.db.execute(sql`
+    update subnets s set used_percent = x.percent
+    from jsonb_to_recordset(${JSON.stringify(values)}::jsonb) as x (id uuid, percent real)
+    where s.company_id = ${companyId} and s.id = x.id and s.used_percent <> x.percent`)
+  const found = new Map(
+    subnets.flatMap(({ id, cidr, kind, warn_percent, critical_percent }) => {
+      const percent = usages.get(id)?.used_percent ?? 0
+      const code = percent > critical_percent ? 'subnet_full' : percent > warn_percent ? 'subnet_filling' : null
+      // A container is for ordering: its children are what gets full.
+      if (code === null || kind === 'container') return []
+      return [[id, [{ code, detail: { cidr, used_percent: percent } }]] as const]
+    }),
+  )
+  const ids = subnets.map(subnet => subnet.id)
+  await setConditions(tx, subnetKind.info, companyId, ids, ['subnet_filling', 'subnet_full'], found)
+}
+
+type Judged = {
+  id: string
+  address: string
+  role: string
+  servers: string[] | null
+  others: string[] | null
+  is_stale: boolean
+}
+
+/** What agents report against what is registered (R-061). */
+async function judgeAddresses(tx: Tx, companyId: string): Promise<void> {
+  const rows = await tx.db.execute<Judged>(sql`
+    with seen as (
+      select o.address, array_agg(s.name order by s.name) as servers, array_agg(o.server_id) as ids
+      from ip_observations o join servers s on s.id = o.server_id and s.deleted_at is null
+      where o.company_id = ${companyId} and o.last_seen_at > now() - make_interval(secs => ${BOTH_SECONDS})
+      group by o.address)
+    select a.id, a.address, a.role, case when cardinality(seen.servers) > 1 then seen.servers end as servers,
+      case when a.server_id is not null and seen.ids is not null and a.server_id <> all (seen.ids) then seen.servers end as others,
+      a.server_id is not null and exists (select 1 from monitoring_agents g where g.server_id = a.server_id
+          and g.state <> 'revoked' and g.last_seen_at > now() - make_interval(secs => ${BOTH_SECONDS}))
+        and exists (select 1 from ip_observations o where o.company_id = a.company_id and o.address = a.address
+          and o.last_seen_at < now() - make_interval(days => ${STALE_DAYS}))
+        and not exists (select 1 from ip_observations o where o.company_id = a.company_id and o.address = a.address
+          and o.last_seen_at >= now() - make_interval(days => ${STALE_DAYS})) as is_stale
+    from ip_addresses a left join seen on seen.address = a.address
+    where a.company_id = ${companyId} and a.deleted_at is null and a.status <> 'released'
+      and (seen.address is not null or exists (select 1 from ip_observations o
+        where o.company_id = a.company_id and o.address = a.address)
+        or exists (select 1 from resource_conditions c where c.kind = 'ip_address' and c.resource_id = a.id
+          and c.resolved_at is null))`)
+  const found = new Map(
+    rows.map(({ id, address, role, servers, others, is_stale }) => {
+      const isShared = role === 'vip' || role === 'anycast'
+      return [
+        id,
+        [
+          ...(servers && !isShared ? [{ code: 'duplicate_address', detail: { address, servers } }] : []),
+          ...(others && !isShared && !servers ? [{ code: 'address_moved', detail: { address, servers: others } }] : []),
+          ...(is_stale ? [{ code: 'stale_address', detail: { address, days: STALE_DAYS } }] : []),
+        ],
+      ] as const
+    }),
+  )
+  const codes = ['duplicate_address', 'address_moved', 'stale_address']
+  await setConditions(tx, ipAddressKind.info, companyId, [...found.keys()], codes, found)
+}
+
+/** Reservations whose time is over are released (RES-239). */
+async function endReservations(hub: Hub): Promise<void> {
+  const due = await hub.database.db.execute<{ id: string; company_id: string }>(sql`
+    select id, company_id from ip_addresses where status = 'reserved' and reserved_until <= now() and deleted_at is null
+    limit 1000`)
+  for (const { id, company_id } of due)
+    await inTransaction(hub.database.db, tx =>
+      updateResource(
+        tx,
+        ipAddressKind,
+        hubEditor(hub, company_id),
+        id,
+        {},
+        { action: 'release', columns: released(hub.now()) },
+      ),
+    )
+}
+
+export async function watchAddresses(hub: Hub): Promise<void> {
+  await endReservations(hub)
+  const companies = await hub.database.db.execute<{ company_id: string }>(
+    sql`select distinct company_id from ip_observations`,
+  )
+  for (const { company_id } of companies) await inTransaction(hub.database.db, tx => judgeAddresses(tx, company_id))
+  await hub.database.db.execute(sql`delete from ip_allocations where created_at < now() - interval '24 hours'`)
+}

@@ -1,0 +1,350 @@
+// Subnets and addresses (resources.md 10).
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { sql } from 'drizzle-orm'
+import { refreshUsage, watchAddresses } from '../../apps/hub/network/network-watch.ts'
+import { type Answer, type Call, type Json, type Tenant, TestHub } from './hub-harness.ts'
+
+let hub: TestHub
+let tenant: Tenant
+let call: Call
+
+beforeAll(async () => {
+  hub = await TestHub.start()
+})
+afterAll(() => hub.stop())
+
+/** Each test has a company, and so an address space, of its own. */
+async function company(): Promise<void> {
+  tenant = await hub.tenant()
+  call = tenant.call
+}
+const data = async (answer: Promise<Answer>): Promise<Json> => (await answer).body.data
+const subnet = (cidr: string, more: Json = {}) => data(call('POST', '/subnets', { cidr, ...more }))
+const faultsOf = async (answer: Promise<Answer>) => {
+  const { status, body } = await answer
+  return [status, Object.keys(body.errors ?? {})]
+}
+const allocate = (subnetId: string, more: Json = {}) => call('POST', '/ips/allocate', { subnet_id: subnetId, ...more })
+const addresses = (answer: Answer): string[] => answer.body.data.map((row: Json) => row.address)
+const number = (address: string) => address.split('.').reduce((sum, part) => sum * 256 + Number(part), 0)
+const observe = (server: string, address: string, agoSeconds = 0) =>
+  hub.hub.database.db.execute(sql`
+    insert into ip_observations (company_id, server_id, address, interface, first_seen_at, last_seen_at)
+    values (${tenant.companyId}, ${server}, ${address}::inet, 'eth0', now(), now() - make_interval(secs => ${agoSeconds}))
+    on conflict (company_id, address, server_id) do update set last_seen_at = excluded.last_seen_at`)
+const server = async (body: Json = {}): Promise<string> =>
+  (await data(call('POST', '/servers', { name: crypto.randomUUID(), ...body }))).id
+
+describe('subnets', () => {
+  test('[RES-218] [RES-219] [RES-221] blocks have no host bits, a usual spelling, and stand once in an address space', async () => {
+    await company()
+    for (const cidr of ['10.0.0.1/24', '10.0.0.0/33', '::/129', '10.0.0.0', 'x'])
+      expect(await faultsOf(call('POST', '/subnets', { cidr }))).toEqual([422, ['cidr']])
+    expect((await subnet('2001:DB8::/32')).cidr).toBe('2001:db8::/32')
+    const one = await subnet('10.0.0.0/24')
+    expect(await faultsOf(call('POST', '/subnets', { cidr: '10.0.0.0/24', name: 'again' }))).toEqual([422, ['cidr']])
+    const other = await subnet('10.0.0.0/24', { vrf: 'blue' })
+    expect([one.name, other.name]).toEqual(['10.0.0.0/24', '10.0.0.0/24 (blue)'])
+    expect(await faultsOf(call('PATCH', `/subnets/${other.id}`, { vrf: 'default' }))).toEqual([422, ['cidr']])
+    expect(await faultsOf(call('PATCH', `/subnets/${one.id}`, { cidr: '10.0.0.1/24' }))).toEqual([422, ['cidr']])
+  })
+
+  test('[RES-220] [RES-236] [RES-223] the tree is what lies in what, for blocks and addresses', async () => {
+    await company()
+    const a = await subnet('10.0.1.0/24')
+    const b = await subnet('10.0.2.0/24')
+    const address = await data(call('POST', '/ips', { address: '10.0.3.7' }))
+    expect(address.subnet_id).toBeNull()
+    const top = await subnet('10.0.0.0/8')
+    const middle = await subnet('10.0.0.0/16')
+    const shown = async (id: string) => data(call('GET', `/subnets/${id}`))
+    expect([(await shown(a.id)).parent_id, (await shown(b.id)).depth]).toEqual([middle.id, 2])
+    expect((await shown(middle.id)).parent_id).toBe(top.id)
+    const held = async () => (await data(call('GET', `/ips/${address.id}`))).subnet_id
+    expect(await held()).toBe(middle.id)
+    const path = await data(call('GET', '/subnets?contains=10.0.1.2'))
+    expect(path.map((row: Json) => row.cidr)).toEqual(['10.0.0.0/8', '10.0.0.0/16', '10.0.1.0/24'])
+    expect((await call('DELETE', `/subnets/${middle.id}`)).status).toBe(204)
+    expect([(await shown(a.id)).parent_id, (await shown(a.id)).depth, await held()]).toEqual([top.id, 1, top.id])
+    const refused = await call('DELETE', `/subnets/${top.id}`)
+    expect([refused.status, refused.body.reason, refused.body.referrers[0].name]).toEqual([409, 'in_use', '10.0.3.7'])
+  })
+
+  test('a random order of creating and deleting leaves the tree that containment says', async () => {
+    const seed = Number(process.env.SVC_FUZZ_SEED ?? Date.now() % 100_000)
+    let state = seed
+    const random = (max: number) => {
+      state = (state * 1_103_515_245 + 12_345) % 2_147_483_648
+      return state % max
+    }
+    await company()
+    const blocks = [
+      '10.0.0.0/8',
+      '10.0.0.0/9',
+      '10.64.0.0/10',
+      '10.64.0.0/16',
+      '10.64.7.0/24',
+      '10.64.7.128/25',
+      '10.1.0.0/16',
+    ]
+    const standing = new Map<string, string>()
+    for (let step = 0; step < 30; step++) {
+      const cidr = blocks[random(blocks.length)]!
+      const id = standing.get(cidr)
+      if (id === undefined) standing.set(cidr, (await subnet(cidr)).id)
+      else if ((await call('DELETE', `/subnets/${id}`)).status === 204) standing.delete(cidr)
+    }
+    const holds = (outer: string, inner: string) => {
+      const [base = '', bits = ''] = outer.split('/')
+      const [at = '', narrower = ''] = inner.split('/')
+      const size = 2 ** (32 - Number(bits))
+      return Number(bits) < Number(narrower) && Math.floor(number(at) / size) === Math.floor(number(base) / size)
+    }
+    for (const [cidr, id] of standing) {
+      const around = [...standing.keys()].filter(each => holds(each, cidr))
+      const parent = around.sort((x, y) => Number(y.split('/')[1]) - Number(x.split('/')[1]))[0]
+      const row = await data(call('GET', `/subnets/${id}`))
+      expect([seed, cidr, row.parent_id, row.depth]).toEqual([
+        seed,
+        cidr,
+        standing.get(parent ?? '') ?? null,
+        around.length,
+      ])
+    }
+  })
+
+  test('[RES-222] a block is not moved away from what lies in it', async () => {
+    await company()
+    const one = await subnet('10.0.0.0/24')
+    await call('POST', '/ips', { address: '10.0.0.200' })
+    expect(await faultsOf(call('PATCH', `/subnets/${one.id}`, { cidr: '10.0.0.0/25' }))).toEqual([422, ['cidr']])
+    expect((await data(call('PATCH', `/subnets/${one.id}`, { cidr: '10.0.0.0/23' }))).name).toBe('10.0.0.0/23')
+  })
+
+  test('[RES-224] [RES-225] usage counts addresses of all depths, gateways and reserved ranges, each once', async () => {
+    await company()
+    const container = await subnet('10.0.0.0/16', { kind: 'container' })
+    await subnet('10.0.128.0/17', { kind: 'container' })
+    const one = await subnet('10.0.0.0/24', { gateway: '10.0.0.1' })
+    await allocate(one.id, { count: 10 })
+    const usage = async (id: string) => (await data(call('GET', `/subnets/${id}`))).usage
+    expect(await usage(one.id)).toMatchObject({ usable: 254, used: 11, used_percent: 4.3 })
+    expect(await usage(container.id)).toMatchObject({ size: 65_536, used: 11, delegated_percent: 50.3 })
+    await call('PATCH', `/subnets/${one.id}`, { reserved: [{ from: '10.0.0.5', to: '10.0.0.20', note: 'DHCP' }] })
+    expect((await usage(container.id)).used).toBe(20)
+    const details = await data(call('GET', `/subnets/${one.id}/usage`))
+    expect(details.by_status).toEqual({ active: 10 })
+    const states = new Set(details.ranges.map((range: Json) => range.state))
+    expect([...states].sort()).toEqual(['free', 'reserved', 'used'])
+    expect((await usage((await subnet('2001:db8::/32')).id)).size).toBe('79228162514264337593543950336')
+  })
+
+  test('[RES-240] [RES-241] split makes parts, merge makes one of them', async () => {
+    await company()
+    const one = await subnet('10.0.0.0/24')
+    const parts = await data(call('POST', `/subnets/${one.id}/split`, { prefix: 26 }))
+    expect(parts.map((part: Json) => part.cidr)).toEqual([
+      '10.0.0.0/26',
+      '10.0.0.64/26',
+      '10.0.0.128/26',
+      '10.0.0.192/26',
+    ])
+    expect(parts[1].parent_id).toBe(one.id)
+    expect(await faultsOf(call('POST', `/subnets/${one.id}/split`, { prefix: 25 }))).toEqual([422, ['prefix']])
+    expect(await faultsOf(call('POST', `/subnets/${parts[0].id}/split`, { prefix: 35 }))).toEqual([422, ['prefix']])
+    const ids = (...indexes: number[]) => ({ subnet_ids: indexes.map(index => parts[index].id) })
+    expect(await faultsOf(call('POST', '/subnets/merge', ids(0, 2)))).toEqual([422, ['subnet_ids']])
+    expect(await faultsOf(call('POST', '/subnets/merge', ids(1, 2)))).toEqual([422, ['subnet_ids']])
+    await allocate(parts[3].id)
+    const merged = await data(call('POST', '/subnets/merge', ids(3, 2)))
+    expect(merged).toMatchObject({ cidr: '10.0.0.128/25', parent_id: one.id, usage: { used: 1 } })
+    const other = await subnet('10.1.0.0/25')
+    const foreign = await subnet('10.1.0.128/25', { vrf: 'blue' })
+    const mixed = { subnet_ids: [other.id, foreign.id] }
+    expect(await faultsOf(call('POST', '/subnets/merge', mixed))).toEqual([422, ['subnet_ids']])
+    expect(await faultsOf(call('POST', `/subnets/${(await subnet('10.2.0.0/16')).id}/split`, { prefix: 26 }))).toEqual([
+      422,
+      ['prefix'],
+    ])
+  })
+
+  test('[RES-246] [RES-244] a server names a subnet by its id, or any text', async () => {
+    await company()
+    const one = await subnet('10.0.0.0/24')
+    const named = await server({ subnet_id: one.id })
+    await server({ subnet_id: 'rack 7', ip_address: '10.0.0.9' })
+    const refused = await call('DELETE', `/subnets/${one.id}`)
+    expect([refused.status, refused.body.referrers_total]).toEqual([409, 1])
+    expect(refused.body.referrers[0]).toMatchObject({ kind: 'server', id: named, field: 'subnet_id' })
+    const blind = (await hub.user(tenant.companyId, ['network.manage', 'network.view'])).call
+    const unseen = await blind('DELETE', `/subnets/${one.id}`)
+    expect([unseen.body.referrers, unseen.body.referrers_total]).toEqual([[], 1])
+    const servers = await data(call('GET', `/subnets/${one.id}/servers`))
+    expect(servers.map((row: Json) => row.source).sort()).toEqual(['address', 'subnet_id'])
+    await call('PATCH', `/servers/${named}`, { subnet_id: null })
+    expect((await call('DELETE', `/subnets/${one.id}`)).status).toBe(204)
+  })
+})
+
+describe('addresses', () => {
+  test('[RES-227] [RES-226] [RES-230] addresses that are asked for side by side are the lowest free ones, each once', async () => {
+    await company()
+    const one = await subnet('10.20.0.0/24', {
+      gateway: '10.20.0.1',
+      reserved: [{ from: '10.20.0.10', to: '10.20.0.12' }],
+    })
+    await subnet('10.20.0.16/28')
+    const agent = await server()
+    await observe(agent, '10.20.0.5')
+    const given = await Promise.all(Array.from({ length: 50 }, () => allocate(one.id)))
+    const numbers = given
+      .flatMap(addresses)
+      .map(number)
+      .sort((a, b) => a - b)
+    const base = number('10.20.0.0')
+    const never = [1, 5, 10, 11, 12, ...Array.from({ length: 16 }, (_, index) => 16 + index)]
+    const expected = Array.from({ length: 254 }, (_, index) => index + 1).filter(each => !never.includes(each))
+    expect(numbers.map(each => each - base)).toEqual(expected.slice(0, 50))
+    const free = await call('GET', `/subnets/${one.id}/free?count=3`)
+    expect(free.body).toEqual({
+      data: expected.slice(50, 53).map(each => `10.20.0.${each}`),
+      total_free: expected.length - 50,
+    })
+    const small = await subnet('10.30.0.0/30')
+    expect(addresses(await allocate(small.id, { count: 2 }))).toEqual(['10.30.0.1', '10.30.0.2'])
+    expect(await faultsOf(allocate(small.id))).toEqual([422, ['subnet_id']])
+    const container = await subnet('10.40.0.0/24', { kind: 'container' })
+    expect(await faultsOf(allocate(container.id))).toEqual([422, ['subnet_id']])
+  })
+
+  test('[RES-228] [RES-229] [RES-232] [RES-231] all or none, once a request, from either end, neighbours', async () => {
+    await company()
+    const one = await subnet('10.0.0.0/28')
+    expect(await faultsOf(allocate(one.id, { count: 15 }))).toEqual([422, ['subnet_id']])
+    expect((await call('GET', '/ips')).body.meta.total).toBe(0)
+    const first = await allocate(one.id, { count: 2, request_id: 'a', dns_name: 'A.example' })
+    const again = await allocate(one.id, { count: 2, request_id: 'a' })
+    expect([first.status, again.status, addresses(again)]).toEqual([201, 200, addresses(first)])
+    expect(first.body.data[0].dns_name).toBe('a.example')
+    expect(addresses(await allocate(one.id, { from: 'last' }))).toEqual(['10.0.0.14'])
+    await allocate(one.id, { address: '10.0.0.5' })
+    expect(await faultsOf(allocate(one.id, { address: '10.0.0.5' }))).toEqual([422, ['address']])
+    expect(addresses(await allocate(one.id, { count: 3, contiguous: true }))).toEqual([
+      '10.0.0.6',
+      '10.0.0.7',
+      '10.0.0.8',
+    ])
+    await observe(await server(), '10.0.0.3')
+    expect(await faultsOf(allocate(one.id, { address: '10.0.0.3' }))).toEqual([422, ['address']])
+    expect(addresses(await allocate(one.id))).toEqual(['10.0.0.4'])
+  })
+
+  test('[RES-233] a released address rests, keeps its history, and is given out again', async () => {
+    await company()
+    const one = await subnet('10.0.0.0/29', { quarantine_hours: 1 })
+    const [address] = (await allocate(one.id)).body.data
+    const named = await server()
+    await call('PATCH', `/ips/${address.id}`, { server_id: named, interface: 'eth0' })
+    const released = await data(call('POST', `/ips/${address.id}/release`, { note: 'moved' }))
+    expect(released).toMatchObject({ status: 'released', server_id: null, interface: null })
+    expect(addresses(await allocate(one.id))).toEqual(['10.0.0.2'])
+    await call('PATCH', `/subnets/${one.id}`, { quarantine_hours: 0 })
+    const [again] = (await allocate(one.id)).body.data
+    expect([again.id, again.status]).toEqual([address.id, 'active'])
+    const history = await data(call('GET', `/ips/${address.id}/history`))
+    expect(history.map((entry: Json) => entry.type)).toEqual(['allocated', 'released', 'changed', 'allocated'])
+  })
+
+  test('[RES-234] [RES-235] [RES-239] an address stands once in a company, and is reserved until a time ahead', async () => {
+    await company()
+    const both = await Promise.all([1, 2].map(() => call('POST', '/ips', { address: '10.0.0.9' })))
+    expect(both.map(each => each.status).sort()).toEqual([201, 422])
+    expect(both.find(each => each.status === 422)?.body.errors).toHaveProperty('address')
+    const foreign = await hub.tenant()
+    expect((await foreign.call('POST', '/ips', { address: '10.0.0.9' })).status).toBe(201)
+    expect((await call('GET', '/ips?contained_in=10.0.0.0/8')).body.meta.total).toBe(1)
+    const [row] = await data(call('GET', '/ips'))
+    expect(await faultsOf(call('POST', `/ips/${row.id}/reserve`, { until: '2020-01-01T00:00:00Z' }))).toEqual([
+      422,
+      ['until'],
+    ])
+    const until = new Date(Date.now() + 3_600_000).toISOString()
+    expect((await data(call('POST', `/ips/${row.id}/reserve`, { until }))).status).toBe('reserved')
+  })
+})
+
+describe('what agents report', () => {
+  /** An agent of the company, and its inventory as its collector sends it. */
+  const agentOf = async (serverId: string): Promise<string> => {
+    const id = crypto.randomUUID()
+    await hub.hub.database.db.execute(sql`
+      insert into monitoring_agents (id, company_id, server_id, token_hash, state, last_seen_at)
+      values (${id}, ${tenant.companyId}, ${serverId}, ${id}, 'active', now())`)
+    return id
+  }
+  const report = async (serverId: string, agentId: string, ips: string[], name = 'eth0') => {
+    const collector = await hub.collector()
+    const facts = { nics: [{ name, ips }] }
+    const item = {
+      agent_id: agentId,
+      company_id: tenant.companyId,
+      server_id: serverId,
+      reported_at: new Date().toISOString(),
+      facts,
+    }
+    const taken = await collector.call('POST', '/inventory', { items: [item] })
+    expect(taken.body.data).toMatchObject({ accepted: 1 })
+  }
+
+  test('[RES-238] [RES-243] observed addresses are counted, registered or assigned as the subnet says', async () => {
+    await company()
+    const watched = await subnet('10.1.0.0/24', { assign_servers: true })
+    const registering = await subnet('10.2.0.0/24', { discovery: 'register' })
+    const one = await server()
+    const agent = await agentOf(one)
+    await report(one, agent, ['10.1.0.7/24', '10.2.0.7', '127.0.0.1', 'fe80::1%eth0'])
+    await report(one, agent, ['10.1.0.99'], 'docker0')
+    const rows = await data(call('GET', '/ips'))
+    expect(rows.map((row: Json) => [row.address, row.origin, row.server_id])).toEqual([['10.2.0.7', 'discovered', one]])
+    expect(rows[0].subnet_id).toBe(registering.id)
+    expect(rows[0].seen[0].server.id).toBe(one)
+    expect((await data(call('GET', `/subnets/${watched.id}`))).usage).toMatchObject({ used: 0, discovered: 1 })
+    expect((await data(call('GET', `/servers/${one}`))).subnet_id).toBe(watched.id)
+  })
+
+  test('[RES-237] two servers with one address are a conflict until one stops', async () => {
+    await company()
+    const shared = await data(call('POST', '/ips', { address: '10.0.0.5' }))
+    const vip = await data(call('POST', '/ips', { address: '10.0.0.6', role: 'vip' }))
+    const [one, two] = [await server({ name: 'one' }), await server({ name: 'two' })]
+    for (const each of [one, two]) for (const address of ['10.0.0.5', '10.0.0.6']) await observe(each, address)
+    await watchAddresses(hub.hub)
+    const shown = await data(call('GET', `/ips/${shared.id}`))
+    expect(shown.conditions).toMatchObject([{ code: 'duplicate_address', severity: 'critical' }])
+    expect(shown.conditions[0].message).toBe('10.0.0.5 is reported by one, two')
+    expect([shown.health, (await data(call('GET', `/ips/${vip.id}`))).health]).toEqual(['critical', 'ok'])
+    expect((await data(call('GET', '/ips?conflict=1'))).map((row: Json) => row.id)).toEqual([shared.id])
+    await observe(two, '10.0.0.5', 700)
+    await watchAddresses(hub.hub)
+    expect((await data(call('GET', `/ips/${shared.id}`))).conditions).toEqual([])
+  })
+
+  test('[RES-242] [RES-239] a subnet that fills up says so once a level, a reservation ends by itself', async () => {
+    await company()
+    const one = await subnet('10.0.0.0/28')
+    const codes = async () => {
+      await refreshUsage(hub.hub)
+      return (await data(call('GET', `/subnets/${one.id}`))).conditions.map((each: Json) => each.code)
+    }
+    await allocate(one.id, { count: 12 })
+    expect(await codes()).toEqual(['subnet_filling'])
+    expect((await data(call('GET', '/subnets?used_over=80'))).map((row: Json) => row.id)).toEqual([one.id])
+    const [last] = (await allocate(one.id, { count: 2 })).body.data
+    expect(await codes()).toEqual(['subnet_full'])
+    await hub.hub.database.db.execute(sql`
+      update ip_addresses set status = 'reserved', reserved_until = now() - interval '1 minute' where id = ${last.id}`)
+    await watchAddresses(hub.hub)
+    expect((await data(call('GET', `/ips/${last.id}`))).status).toBe('released')
+    expect(await codes()).toEqual(['subnet_filling'])
+  })
+})
