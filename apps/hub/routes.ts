@@ -8,6 +8,7 @@ import { checkRoutes } from './checks/routes.ts'
 import { collectorRoutes } from './collector-api/routes.ts'
 import { collectorAdminRoutes } from './collectors/routes.ts'
 import { companyRoutes } from './companies/routes.ts'
+import { dnsRoutes } from './dns/routes.ts'
 import { exportRoutes } from './exports/routes.ts'
 import { fileRoutes } from './files/routes.ts'
 import { iacRoutes } from './iac/routes.ts'
@@ -51,6 +52,7 @@ export const apiRoutes: readonly Route[] = [
   ...notificationAdminRoutes,
   ...webhookRoutes,
   ...networkRoutes,
+  ...dnsRoutes,
   ...identityRoutes,
   ...invitationRoutes,
   ...companyRoutes,

@@ -8,6 +8,7 @@ import { purgeAtCollectors } from './collectors/collector-jobs.ts'
 import { purgeCompany } from './companies/companies.ts'
 import { runSchedules } from './exports/schedules.ts'
 import { keepExports } from './exports/write-export.ts'
+import { verifyDueZones } from './dns/zone-schedule.ts'
 import type { Hub } from './hub-context.ts'
 import { resumeRuns } from './iac/apply.ts'
 import { forgetOldManifestRuns, watchDrift } from './iac/drift.ts'
@@ -146,6 +147,7 @@ const tasks: readonly Task[] = [
   { name: 'subnet_usage', periodSeconds: 5, run: refreshUsage },
   { name: 'address_watch', periodSeconds: MINUTE, run: watchAddresses },
   { name: 'plan_expiry', periodSeconds: MINUTE, run: applyExpiredPlans },
+  { name: 'zone_verification', periodSeconds: 20, run: verifyDueZones },
   { name: 'ended_suppressions', periodSeconds: 20, run: tellEndedSuppressions },
   { name: 'left_over_notifications', periodSeconds: 5, run: tellLeftOver },
   { name: 'audit_counts', periodSeconds: MINUTE, run: hub => addUpAuditCounts(hub.database.db) },

@@ -7,8 +7,8 @@ type KindSample = {
   readonly body: (index: number, by: Call) => Promise<Json> | Json
   /** A change that such a resource accepts, and that changes it. */
   readonly change: Json
-  /** A field of a text without a rule of its own, by which two that are alike in name are told apart. */
-  readonly named?: false
+  /** A name that nobody has, for a kind whose names have a form. */
+  readonly name?: () => string
 }
 
 const block = (index: number): string => `10.${Math.floor(index / 250)}.${index % 250}.0/24`
@@ -21,5 +21,17 @@ export const kindSamples: Readonly<Record<string, KindSample>> = {
   ip_address: {
     body: index => ({ address: `10.200.${Math.floor(index / 250)}.${(index % 250) + 1}` }),
     change: { dns_name: 'a.example.net' },
+  dns_server: {
+    body: index => ({ name: `ns ${index}`, host: `8.8.${Math.floor(index / 250)}.${(index % 250) + 1}` }),
+    change: { port: 5353 },
+  },
+  dns_zone: {
+    body: index => ({ name: `sample-${index}.example`, verify_interval_minutes: 0 }),
+    name: () => `n-${crypto.randomUUID()}.example`,
+    change: { default_ttl: 600 },
+  },
+  dns_record: {
+    body: index => ({ name: `host-${index}`, type: 'A', value: '192.0.2.1' }),
+    change: { comment: 'changed' },
   },
 }

@@ -142,7 +142,7 @@ for (const kind of kinds.filter(each => has(each, 'list', 'create', 'change', 'd
 
     test('[RES-006] [RES-007] [RES-014] a name is taken without regard to case until its resource is deleted', async () => {
       if (!kind.fields.name || kind.fields.name.readOnly || !(await isNameUnique(kind))) return
-      const name = `Name ${crypto.randomUUID()}`
+      const name = sampleOf(kind).name?.() ?? `Name ${crypto.randomUUID()}`
       const { list, one, data } = await make(kind, tenant.call, { name })
       const sample = await sampleOf(kind).body(sampleCount++, tenant.call)
       const taken = await tenant.call('POST', list, { ...sample, name: name.toUpperCase() })

@@ -7,6 +7,7 @@ import pTimeout from 'p-timeout'
 import { IpRanges, parseAddress } from '../../../core/network/ip-address.ts'
 import { isPublicAddress } from '../../../core/network/public-address.ts'
 import type { HubConfig } from '../config.ts'
+import { invalidField } from './http/api-error.ts'
 
 /** Where clouds answer with the credentials of the host itself. */
 const METADATA = new IpRanges(['169.254.169.254', 'fd00:ec2::254'])
@@ -45,6 +46,16 @@ export async function resolveTarget(config: OutboundConfig, host: string, timeou
   } catch {
     return { fault: 'dns' }
   }
+}
+
+/**
+ * Throws 422 on `field` for a host, or the host of a URL, that may not be connected to. A name that does not resolve
+ * now is refused too.
+ */
+export async function refuseTarget(config: OutboundConfig, field: string, target: string): Promise<void> {
+  const host = URL.parse(target)?.hostname || target
+  const resolved = await resolveTarget(config, host)
+  if ('fault' in resolved) throw invalidField(field, 'private_target')
 }
 
 type OutboundRequest = {

@@ -11,7 +11,7 @@ import type { ConditionSeverity, KindInfo } from './kind-info.ts'
 /** A probed condition opens after this many failed probes in a row (RES-027); a computed one at once. */
 const FAILURES_TO_OPEN = 2
 
-type Finding = {
+export type Finding = {
   readonly code: string
   /** Fills the text of the condition, and tells programs what it is about. */
   readonly detail?: Unchecked

@@ -146,7 +146,7 @@ export const referencesField = (to: string, itemMax: number, traits: Traits): Fi
   })
 
 /** Written and never read (R-014): the column `<name>_sealed` keeps it, answers have `<name>_set`. */
-export const secretField = (max: number): Field => ({
+export const secretField = (max: number): Field<Readonly<Record<never, never>>> => ({
   isSecret: true,
   value: text(max),
   nullable: true,

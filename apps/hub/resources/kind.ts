@@ -291,6 +291,15 @@ export function defineKind<F extends Fields>(definition: Definition<F>): Kind<Ro
   }
 }
 
+/** A kind whose acts write resources of kinds that are defined after it. */
+export const withActs = <Row extends CommonRow>(
+  kind: Kind<Row>,
+  acts: Readonly<Record<string, Act<Row>>>,
+): Kind<Row> => ({
+  ...kind,
+  act: name => acts[name] ?? kind.act(name),
+})
+
 /** The fields that a request may give. */
 export const writableFields = ({ fields }: Pick<Kind, 'fields'>): readonly (readonly [string, Field])[] =>
   Object.entries(fields).filter(([, { readOnly }]) => !readOnly)

@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { and, eq, getTableColumns, gte, isNotNull, isNull, or, type SQL, sql } from 'drizzle-orm'
 import type { Executor } from '../platform/db/connect.ts'
 import { likePattern } from '../platform/db/page-of-rows.ts'
-import type { Tx } from '../platform/db/transaction.ts'
+import { isAnyOf, type Tx } from '../platform/db/transaction.ts'
 import { notFound, permissionDenied } from '../platform/http/api-error.ts'
 import { equals, filter, isOn, ofCompany } from '../platform/http/collection.ts'
 import { flag, flagOf, instant, isUuid, oneOf, text, uuid } from '../platform/http/request-schema.ts'
@@ -85,6 +85,19 @@ export const lockRow = <Row extends CommonRow>(
   id: string,
   which: Which = 'kept',
 ) => foundRow(kind, tx.db, companyId, id, which, true)
+
+/** The resources of the company with these ids that are not deleted, in no order. */
+export async function rowsOfIds<Row extends CommonRow>(
+  kind: Kind<Row>,
+  db: Executor,
+  companyId: string,
+  ids: readonly string[],
+): Promise<Found<Row>[]> {
+  if (ids.length === 0) return []
+  const { table } = kind
+  const where = and(eq(table.company_id, companyId), isAnyOf(table.id, ids), isNull(table.deleted_at))
+  return (await selectRows(kind, db).where(where)) as Found<Row>[]
+}
 
 /** The health that is answered: what no probe speaks for any more is unknown. */
 export const healthShown = (row: Found): string => (row.is_probe_old ? 'unknown' : row.health)

@@ -17,6 +17,7 @@ type Json = Record<string, unknown>
 const OPENAPI_VERSION = '3.1.0'
 
 const TAGS: Readonly<Record<string, string>> = {
+  DNS: 'Zones, records and name servers: what is intended, and what servers answer.',
   'Monitoring licenses': 'Keys by which servers enroll.',
   Servers: 'The inventory of servers, their health, their time series.',
   'Monitoring agents': 'The agents that report for servers.',

@@ -1,0 +1,219 @@
+// A record: one value of a name and type in a zone. What may stand beside what is decided in core/dns/zone-rules.ts.
+
+import { Type } from '@sinclair/typebox'
+import { sql } from 'drizzle-orm'
+import { uuid as uuidColumn } from 'drizzle-orm/pg-core'
+import { assert } from '../../../core/assert.ts'
+import { fullName, recordName, relativeName, reverseName } from '../../../core/dns/domain-name.ts'
+import { parseRecordValue, type RecordType, recordTypes } from '../../../core/dns/record-value.ts'
+import { faultInZone, targetInZone, type ZoneFault, type ZoneRecord } from '../../../core/dns/zone-rules.ts'
+import type { Executor } from '../platform/db/connect.ts'
+import type { Tx } from '../platform/db/transaction.ts'
+import { ApiError, invalid, invalidField } from '../platform/http/api-error.ts'
+import { words } from '../platform/http/api-texts.ts'
+import { filter } from '../platform/http/collection.ts'
+import { text, uuid } from '../platform/http/request-schema.ts'
+import { id } from '../platform/http/response-schema.ts'
+import type { Editor } from '../resources/editor.ts'
+import { booleanField, choiceField, columnField, integerField, objectsField, textField } from '../resources/field.ts'
+import { columnNamed, defineKind, type RowOf, type Write } from '../resources/kind.ts'
+import { deleteResource, insertResource, updateResource } from '../resources/write-resource.ts'
+import { dnsZoneKind, touchZone } from './dns-zone.ts'
+
+const recordStates = ['in_sync', 'missing', 'different', 'extra', 'disabled', 'unknown'] as const
+const seenSchema = Type.Object({ server: Type.String(), values: Type.Array(Type.String()) })
+type Seen = { readonly server: string; readonly values: readonly string[] }
+const KEPT = { readOnly: true, manifest: false } as const
+
+const fields = {
+  /** Relative to the zone; `@` for the zone itself. */
+  name: textField(255, { fallback: '@' }),
+  type: choiceField(recordTypes, { required: true, immutable: true, filter: true, sort: true }),
+  value: textField(4096, { required: true, search: 'text' }),
+  ttl: integerField(30, 604_800, { sort: true }),
+  enabled: booleanField({ fallback: true, filter: true }),
+  ptr: booleanField({ fallback: false }),
+  comment: textField(255, { search: 'text' }),
+  fqdn: textField(255, { fallback: '', search: 'exact', ...KEPT }),
+  priority: integerField(0, 65_535, KEPT),
+  weight: integerField(0, 65_535, KEPT),
+  port: integerField(0, 65_535, KEPT),
+  target: textField(255, KEPT),
+  state: choiceField(recordStates, { fallback: 'unknown', filter: true, ...KEPT }),
+  seen: objectsField<Seen>(seenSchema, 20, KEPT),
+  /** The record whose address a kept PTR belongs to. */
+  managed_by: columnField<string | null>(name => uuidColumn(name), uuid(), id(), KEPT),
+  zone_id: columnField<string>(name => uuidColumn(name), uuid(), id(), { required: true, ...KEPT }),
+} as const
+
+type DnsRecord = RowOf<typeof fields>
+type ZoneOfRecord = {
+  readonly id: string
+  readonly name: string
+  readonly view: string
+  readonly default_ttl: number
+}
+
+export const zoneFaultWords = ({ reason }: ZoneFault) => words(`dns_${reason}`)
+
+async function zoneOf(db: Executor, companyId: string, zoneId: string): Promise<ZoneOfRecord> {
+  const [zone] = await db.execute<ZoneOfRecord>(sql`
+    select id, name, view, default_ttl from dns_zones where company_id = ${companyId} and id = ${zoneId}`)
+  assert(zone !== undefined, 'a record has its zone')
+  return zone
+}
+
+/** Name and value of a record as they are kept. Throws 422. */
+function parseRecord(zone: ZoneOfRecord, next: Pick<DnsRecord, 'name' | 'type' | 'value'>): ZoneRecord {
+  const name = recordName(next.name, zone.name)
+  if ('fault' in name)
+    throw invalidField('name', name.fault === 'outside' ? 'dns_outside_zone' : 'dns_name', { zone: zone.name })
+  const type = next.type as RecordType
+  const value = parseRecordValue(type, next.value, zone.name)
+  if (value === null) throw invalidField('value', 'dns_value', { type })
+  return { ...value, name: name.name, type }
+}
+
+/** The other records of a zone with these names. */
+async function recordsAt(
+  tx: Tx,
+  zoneId: string,
+  exceptId: string,
+  names: readonly string[],
+): Promise<(ZoneRecord & { ttl: number | null })[]> {
+  const rows = await tx.db.execute<ZoneRecord & { ttl: number | null }>(sql`
+    select name, type, value, priority, weight, port, target, ttl from dns_records
+    where zone_id = ${zoneId} and deleted_at is null and id <> ${exceptId}
+      and name in (select jsonb_array_elements_text(${JSON.stringify(names)}::jsonb))`)
+  return [...rows]
+}
+
+async function beforeWrite({ tx, editor, before, next, given }: Write<DnsRecord>): Promise<void> {
+  const isOwnWork = given.has('managed_by')
+  if (before?.managed_by && !isOwnWork) throw invalidField('managed_by', 'managed_by')
+  const zone = await zoneOf(tx.db, next.company_id, next.zone_id)
+  // Two writers of a zone see each other's records.
+  await tx.db.execute(sql`select 1 from dns_zones where id = ${zone.id} for no key update`)
+  const parsed = parseRecord(zone, next)
+  Object.assign(next, parsed, { fqdn: fullName(parsed.name, zone.name) })
+  const target = targetInZone(parsed, zone.name)
+  const others = await recordsAt(tx, zone.id, next.id, [parsed.name, ...(target === null ? [] : [target])])
+  const fault = faultInZone(parsed, zone.name, name => others.filter(other => other.name === name))
+  if (fault) throw invalid({ [fault.field]: zoneFaultWords(fault) })
+  if (before === null && next.ttl === null)
+    next.ttl = others.find(({ name, type }) => name === parsed.name && type === parsed.type)?.ttl ?? null
+  if (next.ptr && !['A', 'AAAA'].includes(parsed.type)) throw invalidField('ptr', 'dns_ptr_type')
+  if (next.ptr && (await reverseZoneOf(editor, tx, zone.view, next.value)) === null)
+    throw invalidField('ptr', 'dns_ptr_zone')
+  if (!next.enabled) next.state = 'disabled'
+  else if (before === null || isPublishedOtherwise(before, next)) next.state = 'unknown'
+}
+
+const published = ({ name, type, value, ttl }: DnsRecord) => JSON.stringify([name, type, value, ttl])
+
+/** Whether name servers would answer something else. */
+function isPublishedOtherwise(before: DnsRecord | null, after: DnsRecord | null): boolean {
+  const wasPublished = before?.enabled === true
+  const isPublished = after?.enabled === true
+  return wasPublished !== isPublished || (wasPublished && isPublished && published(before) !== published(after))
+}
+
+type ReverseZone = { readonly id: string; readonly name: string }
+
+/** The narrowest reverse zone of the company that an address belongs to. */
+async function reverseZoneOf(editor: Editor, tx: Tx, view: string, address: string): Promise<ReverseZone | null> {
+  const [zone] = await tx.db.execute<ReverseZone>(sql`
+    select id, name from dns_zones where company_id = ${editor.companyId} and deleted_at is null and reverse
+      and view = ${view} and right(${reverseName(address)}, length(name) + 1) = '.' || name
+    order by length(name) desc limit 1`)
+  return zone ?? null
+}
+
+/** Makes, changes or removes the PTR that is kept for an address (RES-213). */
+async function keepPointer(tx: Tx, editor: Editor, record: DnsRecord | null, recordId: string): Promise<void> {
+  const [kept] = await tx.db.execute<{ id: string; zone_id: string }>(sql`
+    select id, zone_id from dns_records where company_id = ${editor.companyId} and managed_by = ${recordId} and deleted_at is null`)
+  const wants = record?.ptr && record.enabled
+  const zone = wants ? await zoneOf(tx.db, editor.companyId, record.zone_id) : null
+  const reverse = wants && zone ? await reverseZoneOf(editor, tx, zone.view, record.value) : null
+  if (kept && kept.zone_id !== reverse?.id) {
+    await tx.db.execute(sql`update dns_records set managed_by = null where id = ${kept.id}`)
+    await deleteResource(tx, dnsRecordKind, editor, kept.id)
+  }
+  if (!record || !reverse) return
+  const values = {
+    name: relativeName(reverseName(record.value) ?? '', reverse.name),
+    value: `${record.fqdn}.`,
+    managed_by: record.id,
+  }
+  if (kept?.zone_id === reverse.id) await updateResource(tx, dnsRecordKind, editor, kept.id, values)
+  else await insertResource(tx, dnsRecordKind, editor, { ...values, type: 'PTR' }, { parentId: reverse.id })
+}
+
+/** One time to live for all records of a name and type (RES-199). */
+async function spreadTtl(tx: Tx, editor: Editor, { id: recordId, zone_id, name, type, ttl }: DnsRecord): Promise<void> {
+  const others = await tx.db.execute<{ id: string }>(sql`
+    select id from dns_records where zone_id = ${zone_id} and deleted_at is null and name = ${name} and type = ${type}
+      and id <> ${recordId} and ttl is distinct from ${ttl}::int`)
+  for (const other of others) await updateResource(tx, dnsRecordKind, editor, other.id, {}, { columns: { ttl } })
+}
+
+async function afterWrite({
+  tx,
+  editor,
+  before,
+  after,
+}: {
+  readonly tx: Tx
+  readonly editor: Editor
+  readonly before: DnsRecord | null
+  readonly after: DnsRecord | null
+}): Promise<void> {
+  const record = after ?? before
+  if (!record) return
+  if (after && before?.ttl !== after.ttl) await spreadTtl(tx, editor, after)
+  if (before?.ptr || after?.ptr) await keepPointer(tx, editor, after, record.id)
+  await touchZone(tx, record.zone_id, isPublishedOtherwise(before, after), new Date(editor.hub.now()))
+}
+
+async function beforeDelete({ tx, row }: { readonly tx: Tx; readonly row: DnsRecord }): Promise<void> {
+  if (row.managed_by !== null) throw invalidField('managed_by', 'managed_by')
+  if (row.type !== 'NS' || row.name !== '@') return
+  const [zone] = await tx.db.execute<{ others: number; is_served: boolean }>(sql`
+    select (select count(*)::int from dns_records r where r.zone_id = z.id and r.name = '@' and r.type = 'NS'
+      and r.enabled and r.deleted_at is null and r.id <> ${row.id}) as others, z.verified_at is not null as is_served
+    from dns_zones z where z.id = ${row.zone_id} for no key update`)
+  if (zone?.is_served && zone.others === 0) throw new ApiError(409, 'conflict', words('dns_last_ns'))
+}
+
+export const dnsRecordKind = defineKind({
+  kind: 'dns_record',
+  title: { one: { en: 'record', vi: 'bản ghi' }, many: { en: 'records', vi: 'bản ghi' } },
+  group: 'DNS',
+  path: '/dns/zones/:zone/records',
+  parameter: 'record',
+  table: 'dns_records',
+  schemaName: 'DnsRecord',
+  fields,
+  parent: { of: dnsZoneKind, column: 'zone_id' },
+  uniqueness: { dns_records_value: 'value' },
+  limit: 10_000,
+  permissions: { view: 'dns.view', manage: 'dns.manage' },
+  filters: table => ({
+    name: filter(text(255), value => sql`${columnNamed(table, 'name')} = ${asciiName(value)}`),
+    fqdn: filter(text(255), value => sql`${columnNamed(table, 'fqdn')} = ${asciiName(value)}`),
+    value: filter(text(4096), value => sql`${columnNamed(table, 'value')} = ${value}`),
+  }),
+  sorts: table => ({
+    name: sql`case when ${columnNamed(table, 'name')} = '@' then '' else ${columnNamed(table, 'name')} end`,
+  }),
+  iac: null,
+  csv: { key: ['name', 'type', 'value'] },
+  hooks: { beforeWrite, afterWrite, beforeDelete },
+})
+
+/** A filter finds both spellings of a name (RES-191). */
+function asciiName(given: string): string {
+  const name = recordName(given, '\u0000')
+  return 'name' in name ? name.name : given.toLowerCase()
+}

@@ -1,0 +1,107 @@
+// A zone file read into a zone (R-055, RES-203 to RES-207): what is known stays, what is new is made, and what the file
+// lacks goes where the file is to replace the zone.
+import { type FileRecord, readZoneFile, type SkippedLine, type ZoneFile } from '../../../core/dns/zone-file.ts'
+import { faultInZone } from '../../../core/dns/zone-rules.ts'
+import type { Tx } from '../platform/db/transaction.ts'
+import { invalid } from '../platform/http/api-error.ts'
+import { words } from '../platform/http/api-texts.ts'
+import type { Editor } from '../resources/editor.ts'
+import { zoneFaultWords } from './dns-record.ts'
+import { type DnsZone, touchZone } from './dns-zone.ts'
+import {
+  checkRecordLimit,
+  deleteRecords,
+  insertRecords,
+  lockRecords,
+  type StoredRecord,
+  setTtls,
+  ZoneContent,
+} from './zone-content.ts'
+
+type ImportMode = 'merge' | 'replace'
+
+type ImportResult = {
+  readonly created: number
+  readonly updated: number
+  readonly deleted: number
+  readonly unchanged: number
+  readonly skipped: readonly SkippedLine[]
+}
+
+/** Throws 422 on `content.<line>`. */
+function readFile(content: string, zoneName: string): ZoneFile {
+  const file = readZoneFile(content, zoneName)
+  if ('fault' in file) throw invalid({ [`content.${file.line}`]: words(`zone_file_${file.fault}`) })
+  return file
+}
+
+const identity = ({ name, type, value }: Pick<FileRecord, 'name' | 'type' | 'value'>): string =>
+  `${name} ${type} ${value}`
+
+/** Each record once, and one time to live for a name and type: that of its first line. */
+function wantedOf({ records, defaultTtl }: ZoneFile, zone: Pick<DnsZone, 'default_ttl'>) {
+  const usual = defaultTtl === null || defaultTtl === zone.default_ttl ? null : defaultTtl
+  const ttls = new Map<string, number | null>()
+  const wanted = new Map<string, FileRecord>()
+  for (const record of records) {
+    const key = `${record.name} ${record.type}`
+    const ttl = record.ttl ?? usual
+    if (!ttls.has(key)) ttls.set(key, ttl === zone.default_ttl ? null : ttl)
+    if (!wanted.has(identity(record))) wanted.set(identity(record), record)
+  }
+  return { wanted, ttls }
+}
+
+/** Throws 422 on the first line that the rules of a zone refuse. */
+function judge(kept: readonly StoredRecord[], added: readonly FileRecord[], zoneName: string): void {
+  const content = new ZoneContent(kept)
+  for (const record of added) {
+    const fault = faultInZone(record, zoneName, content.at)
+    if (fault) throw invalid({ [`content.${record.line}`]: zoneFaultWords(fault) })
+    content.add(record)
+  }
+}
+
+export async function importZoneFile(
+  tx: Tx,
+  editor: Editor,
+  zone: DnsZone,
+  { content, mode, isDryRun }: { readonly content: string; readonly mode: ImportMode; readonly isDryRun: boolean },
+): Promise<ImportResult> {
+  const file = readFile(content, zone.name)
+  const stored = await lockRecords(tx, zone.id)
+  const { wanted, ttls } = wantedOf(file, zone)
+  const known = new Set(stored.map(identity))
+  const isGone = (record: StoredRecord): boolean =>
+    mode === 'replace' && record.managed_by === null && !wanted.has(identity(record))
+  const gone = stored.filter(isGone)
+  const kept = stored.filter(record => !isGone(record))
+  const added = [...wanted.values()].filter(record => !known.has(identity(record)))
+  judge(kept, added, zone.name)
+  checkRecordLimit(kept.length + added.length)
+  const differing = kept.filter(({ name, type, ttl, managed_by }) => {
+    const ofFile = ttls.get(`${name} ${type}`)
+    return managed_by === null && ofFile !== undefined && ofFile !== ttl
+  }).length
+  const result = {
+    created: added.length,
+    updated: differing,
+    deleted: gone.length,
+    unchanged: kept.filter(record => wanted.has(identity(record))).length - differing,
+    skipped: file.skipped,
+  }
+  if (isDryRun) return result
+  await deleteRecords(tx, editor, gone)
+  const rows = added.map(record => ({
+    ...record,
+    ttl: ttls.get(`${record.name} ${record.type}`) ?? null,
+    enabled: true,
+    ptr: false,
+    comment: null,
+  }))
+  await insertRecords(tx, editor, zone, rows, 'import')
+  await setTtls(tx, editor, kept, ttls)
+  const isChanged = result.created + result.updated + result.deleted > 0
+  if (isChanged) await touchZone(tx, zone.id, true, new Date(editor.hub.now()))
+  return { ...result, unchanged: Math.max(0, result.unchanged) }
+}

@@ -1,0 +1,251 @@
+// Zones over HTTP: records beside one another, files, kept pointers, and a real name server that answers otherwise.
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startNameServer } from '../support/name-server.ts'
+import { type Json, type Tenant, TestHub, until } from './hub-harness.ts'
+
+setDefaultTimeout(60_000)
+let hub: TestHub
+let tenant: Tenant
+let folder = ''
+let zoneCount = 0
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'dns-'))
+  hub = await TestHub.start({ 'outbound.allowed_ranges': ['127.0.0.0/8'] })
+  tenant = await hub.tenant()
+})
+afterAll(async () => {
+  await hub.stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+async function made(path: string, body: Json): Promise<Json> {
+  const answer = await tenant.call('POST', path, body)
+  if (answer.status !== 201) throw new Error(`${answer.status} ${JSON.stringify(answer.body)}`)
+  return answer.body.data
+}
+const zone = (more: Json = {}): Promise<Json> =>
+  made('/dns/zones', { name: `z${zoneCount++}.example.com`, verify_interval_minutes: 0, ...more })
+const at = (of: Json, id = ''): string => `/dns/zones/${of.id}/records${id && `/${id}`}`
+const refusal = async (of: Json, body: Json): Promise<string[]> => {
+  const answer = await tenant.call('POST', at(of), body)
+  expect(answer.status).toBe(422)
+  return Object.keys(answer.body.errors)
+}
+const serialOf = async (of: Json): Promise<number> => (await tenant.call('GET', `/dns/zones/${of.id}`)).body.data.serial
+const A = (name: string, value = '192.0.2.1', more: Json = {}) => ({ name, type: 'A', value, ...more })
+
+describe('records', () => {
+  test('[RES-188] [RES-189] [RES-190] [RES-191] names are kept relative, in lower case, as A-labels', async () => {
+    const of = await zone()
+    const record = await made(at(of), A(`WWW.${of.name.toUpperCase()}.`))
+    expect([record.name, record.fqdn]).toEqual(['www', `www.${of.name}`])
+    expect(await refusal(of, A('www.example.org.'))).toEqual(['name'])
+    expect(await refusal(of, A('a..b'))).toEqual(['name'])
+    const international = await made(at(of), A('Bücher'))
+    expect(international.name).toBe('xn--bcher-kva')
+    for (const name of ['bücher', 'xn--bcher-kva'])
+      expect((await tenant.call('GET', `${at(of)}?name=${encodeURIComponent(name)}`)).body.data).toHaveLength(1)
+  })
+
+  test('[RES-192] [RES-193] [RES-196] [RES-198] [RES-200] what may not stand is refused at its field', async () => {
+    const of = await zone()
+    await made(at(of), A('www'))
+    expect(await refusal(of, { name: 'www', type: 'CNAME', value: 'a.example.net' })).toEqual(['name'])
+    await made(at(of), { name: 'alias', type: 'CNAME', value: 'a.example.net' })
+    expect(await refusal(of, A('alias'))).toEqual(['name'])
+    expect(await refusal(of, { name: '@', type: 'CNAME', value: 'a.example.net' })).toEqual(['name'])
+    expect(await refusal(of, A('www'))).toEqual(['value'])
+    expect(await refusal(of, A('x', '01.2.3.4'))).toEqual(['value'])
+    expect(await refusal(of, { name: 'sip', type: 'SRV', value: '1 1 1 a.b' })).toEqual(['name'])
+    expect(await refusal(of, { name: '1', type: 'PTR', value: 'a.b' })).toEqual(['name'])
+    expect(await refusal(of, { type: 'MX', value: '10 alias' })).toEqual(['value'])
+  })
+
+  test('[RES-199] one time to live for a name and type, in one entry of the log each', async () => {
+    const of = await zone()
+    const [first, second] = [await made(at(of), A('www')), await made(at(of), A('www', '192.0.2.2'))]
+    expect((await tenant.call('PATCH', at(of, first.id), { ttl: 300 })).status).toBe(200)
+    const other = (await tenant.call('GET', at(of, second.id))).body.data
+    expect([other.ttl, other.version]).toEqual([300, 2])
+    expect((await made(at(of), A('www', '192.0.2.3'))).ttl).toBe(300)
+  })
+
+  test('[RES-201] [RES-202] many at once are all or none, and raise the serial once', async () => {
+    const of = await zone()
+    const before = await serialOf(of)
+    const faulty = await tenant.call('POST', at(of), { records: [A('a'), A('b'), A('c', 'x')] })
+    expect([faulty.status, Object.keys(faulty.body.errors)]).toEqual([422, ['records.2.value']])
+    expect((await tenant.call('GET', at(of))).body.meta.total).toBe(0)
+    const answer = await tenant.call('POST', at(of), { records: [A('a'), A('b'), { type: 'TXT', value: 'x' }] })
+    expect([answer.status, answer.body.data.length]).toEqual([201, 3])
+    expect(await serialOf(of)).toBe(before + 1)
+    await tenant.call('PATCH', at(of, answer.body.data[0].id), { comment: 'only a comment' })
+    expect(await serialOf(of)).toBe(before + 1)
+    await tenant.call('DELETE', at(of, answer.body.data[1].id))
+    expect(await serialOf(of)).toBe(before + 2)
+    expect((await tenant.call('GET', `/dns/zones/${of.id}`)).body.data.records_count).toBe(2)
+  })
+
+  test('a zone is made with its records, and with the NS of its name servers', async () => {
+    const server = await made('/dns/servers', { name: 'ns of zone', host: 'localhost' })
+    const of = await zone({ server_ids: [server.id], records: [A('www'), A('mail', '192.0.2.9')] })
+    const { data } = (await tenant.call('GET', at(of))).body
+    expect(data.map((row: Json) => [row.name, row.type, row.value])).toEqual([
+      ['@', 'NS', 'localhost.'],
+      ['mail', 'A', '192.0.2.9'],
+      ['www', 'A', '192.0.2.1'],
+    ])
+    const refused = await tenant.call('DELETE', `/dns/servers/${server.id}`)
+    expect([refused.status, refused.body.reason, refused.body.referrers[0].id]).toEqual([409, 'in_use', of.id])
+  })
+
+  test('[RES-216] the same zone may be in another view and another company, and once in a view', async () => {
+    const of = await zone()
+    expect((await tenant.call('POST', '/dns/zones', { name: of.name })).body.errors).toHaveProperty('name')
+    expect((await tenant.call('POST', '/dns/zones', { name: of.name, view: 'inside' })).status).toBe(201)
+    expect((await (await hub.tenant()).call('POST', '/dns/zones', { name: of.name })).status).toBe(201)
+  })
+
+  test('[RES-213] [RES-214] a pointer is kept for an address, follows it, and goes with it', async () => {
+    const of = await zone()
+    expect(await refusal(of, A('host', '198.51.100.7', { ptr: true }))).toEqual(['ptr'])
+    const reverse = await made('/dns/zones', { name: '100.51.198.in-addr.arpa', verify_interval_minutes: 0 })
+    const pointers = async () =>
+      (await tenant.call('GET', at(reverse))).body.data.map((row: Json) => [row.name, row.value, row.managed_by])
+    const record = await made(at(of), A('host', '198.51.100.7', { ptr: true }))
+    expect(await pointers()).toEqual([['7', `host.${of.name}.`, record.id]])
+    const [kept] = (await tenant.call('GET', at(reverse))).body.data
+    for (const method of ['PATCH', 'DELETE'] as const)
+      expect((await tenant.call(method, at(reverse, kept.id), { value: 'x.y' })).body.errors).toHaveProperty(
+        'managed_by',
+      )
+    await tenant.call('PATCH', at(of, record.id), { name: 'other', value: '198.51.100.8' })
+    expect(await pointers()).toEqual([['8', `other.${of.name}.`, record.id]])
+    expect((await tenant.call('DELETE', at(of, record.id))).status).toBe(204)
+    expect(await pointers()).toEqual([])
+  })
+
+  test('[RES-215] a private name server needs a range that holds it', async () => {
+    for (const host of ['10.0.0.1', '169.254.169.254'])
+      expect((await tenant.call('POST', '/dns/servers', { name: host, host })).body.errors).toHaveProperty('host')
+  })
+})
+
+describe('zone files', () => {
+  const text = async (of: Json): Promise<string> => {
+    const response = await fetch(`${hub.url}/api/v1/dns/zones/${of.id}/export`, {
+      headers: { Authorization: `Bearer ${tenant.token}` },
+    })
+    expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/dns; charset=utf-8'])
+    return response.text()
+  }
+  const short = (rows: Json[]) => rows.map(row => `${row.name} ${row.type} ${row.value} ${row.ttl}`).sort()
+
+  test('[RES-195] [RES-203] a zone that is exported and imported elsewhere is the same, and a second time changes nothing', async () => {
+    const of = await zone()
+    const records = [
+      A('www', '192.0.2.1', { ttl: 60 }),
+      { type: 'TXT', value: `${'x'.repeat(600)} "q" \\ ü` },
+      { type: 'MX', value: '10 mail.example.net' },
+      { name: '_sip._tcp', type: 'SRV', value: '1 2 3 sip.example.net.' },
+      { type: 'CAA', value: '0 issue "ca.example.net"' },
+    ]
+    await tenant.call('POST', at(of), { records })
+    const file = await text(of)
+    const other = await (await hub.tenant()).call('POST', '/dns/zones', { name: of.name })
+    expect(other.status).toBe(201)
+    const view = await made('/dns/zones', { name: of.name, view: 'copy', verify_interval_minutes: 0 })
+    const imported = () => tenant.call('POST', `/dns/zones/${view.id}/import`, { content: file })
+    expect((await imported()).body.data).toMatchObject({ created: 5, unchanged: 0, skipped: [] })
+    const [a, b] = [await tenant.call('GET', at(of)), await tenant.call('GET', at(view))]
+    expect(short(b.body.data)).toEqual(short(a.body.data))
+    expect((await imported()).body.data).toMatchObject({ created: 0, updated: 0, deleted: 0, unchanged: 5 })
+  })
+
+  test('[RES-205] [RES-206] [RES-207] lines that are not taken are named, and a try changes nothing', async () => {
+    const of = await zone()
+    await made(at(of), A('old'))
+    const post = (body: Json) => tenant.call('POST', `/dns/zones/${of.id}/import`, body)
+    const content = 'www 60 A 192.0.2.1\nx HINFO a b\n'
+    expect((await post({ content, dry_run: true })).body.data).toMatchObject({ created: 1, deleted: 0 })
+    expect((await tenant.call('GET', at(of))).body.meta.total).toBe(1)
+    const { data } = (await post({ content, mode: 'replace' })).body
+    expect(data).toMatchObject({ created: 1, deleted: 1, skipped: [{ line: 2, reason: 'unknown_type' }] })
+    expect((await post({ content: 'a A 192.0.2.1\nb A x\n' })).body.errors).toHaveProperty(['content.2'])
+    expect((await post({ content: '$INCLUDE /etc/passwd\n' })).body.errors).toHaveProperty(['content.1'])
+    expect((await tenant.call('GET', at(of))).body.meta.total).toBe(1)
+  })
+
+  test('two thousand records are read, written and read again', async () => {
+    const of = await zone()
+    const lines = Array.from({ length: 2000 }, (_, n) => `h${n} ${n % 2 ? '' : '60 '}A 10.${n >> 8}.${n & 255}.1`)
+    const post = (content: string) => tenant.call('POST', `/dns/zones/${of.id}/import`, { content })
+    expect((await post(lines.join('\n'))).body.data.created).toBe(2000)
+    expect((await post(await text(of))).body.data).toMatchObject({ created: 0, updated: 0, unchanged: 2000 })
+  })
+})
+
+describe('verification', () => {
+  const run = async (of: Json, body: Json = {}): Promise<Json> => {
+    const answer = await tenant.call('POST', `/dns/zones/${of.id}/sync`, body)
+    expect(answer.status).toBe(202)
+    return until('the run', async () => {
+      const { last_run } = (await tenant.call('GET', `/dns/zones/${of.id}`)).body.data
+      return last_run?.id === answer.body.data.id && last_run.finished_at !== null && last_run
+    })
+  }
+
+  test('[RES-208] [RES-211] three planted differences are found, and no other', async () => {
+    const name = `verified-${zoneCount++}.example.com`
+    const lines = ['www A 192.0.2.1', 'mail A 192.0.2.99', 't TXT "a" "b"', '*.wild A 192.0.2.4', 'more A 192.0.2.7']
+    const file = `$ORIGIN ${name}.\n$TTL 60\n@ SOA ns1 a 7 1 2 3 4\n@ NS ns1.${name}.\nns1 A 127.0.0.1\n${lines.join('\n')}\n`
+    const served = await startNameServer(join(folder, 'a'), name, file)
+    try {
+      const server = await made('/dns/servers', { name: 'real', host: '127.0.0.1', port: served.port })
+      const records = [
+        { type: 'NS', value: 'ns1' },
+        A('ns1', '127.0.0.1'),
+        A('www'),
+        A('mail', '192.0.2.2'),
+        A('gone', '192.0.2.3'),
+        A('*.wild', '192.0.2.4'),
+        A('more', '192.0.2.7', { enabled: false }),
+        { name: 't', type: 'TXT', value: 'ab' },
+      ]
+      const of = await zone({ name, server_ids: [server.id], records })
+      const { state, result } = await run(of)
+      expect(state).toBe('done')
+      expect(result).toMatchObject({ checked: 8, in_sync: 5, missing: 1, different: 1, serials: { real: 7 } })
+      const states = (await tenant.call('GET', at(of))).body.data.map((row: Json) => [row.name, row.state])
+      expect(states.filter(([, of_]: string[]) => of_ !== 'in_sync')).toEqual([
+        ['gone', 'missing'],
+        ['mail', 'different'],
+        ['more', 'extra'],
+      ])
+      const shown = (await tenant.call('GET', `/dns/zones/${of.id}`)).body.data
+      expect([shown.sync_state, shown.health, shown.conditions[0].code]).toEqual(['drifted', 'warning', 'zone_drifted'])
+      const refused = await tenant.call('POST', `/dns/zones/${of.id}/sync`, { mode: 'publish' })
+      expect(refused.body.errors).toHaveProperty('mode')
+    } finally {
+      await served.stop()
+    }
+  })
+
+  test('[RES-209] a name server that does not answer makes the zone unreachable, and drift of nobody', async () => {
+    const silent = await startNameServer(join(folder, 'b'), 'silent.example.com', '@ 60 SOA a b 1 2 3 4 5\n')
+    await silent.stop()
+    const server = await made('/dns/servers', { name: 'silent', host: '127.0.0.1', port: silent.port })
+    const of = await zone({ server_ids: [server.id], records: [A('www')] })
+    const codes = async () =>
+      (await tenant.call('GET', `/dns/zones/${of.id}`)).body.data.conditions.map((each: Json) => each.code)
+    expect((await run(of)).state).toBe('failed')
+    expect(await codes()).toEqual([])
+    await run(of)
+    expect(await codes()).toEqual(['nameserver_unreachable'])
+    expect((await tenant.call('GET', `/dns/zones/${of.id}`)).body.data.sync_state).toBe('unreachable')
+  })
+})
