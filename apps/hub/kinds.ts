@@ -1,16 +1,22 @@
 // Every kind of resource that the hub knows: those of the registry, and what stood before it.
-import { ipAddressKind } from './network/ip-address.ts'
+
 import { dnsRecordKind } from './dns/dns-record.ts'
 import { dnsServerKind } from './dns/dns-server.ts'
 import { dnsZoneKind } from './dns/dns-zone.ts'
 import { zoneActs } from './dns/zone-sync.ts'
+import { ipAddressKind } from './network/ip-address.ts'
 import { subnetKind } from './network/subnet.ts'
 import { type Kind, withActs } from './resources/kind.ts'
 import { kindsOf } from './resources/kind-info.ts'
 import { outsideKinds } from './resources/outside-kinds.ts'
 
 /** The kinds of the registry. A new one is named here, and its routes in routes.ts. */
-export const kinds: readonly Kind[] = [subnetKind, ipAddressKind]
-export const kinds: readonly Kind[] = [subnetKind, dnsServerKind, withActs(dnsZoneKind, zoneActs), dnsRecordKind]
+export const kinds: readonly Kind[] = [
+  subnetKind,
+  ipAddressKind,
+  dnsServerKind,
+  withActs(dnsZoneKind, zoneActs),
+  dnsRecordKind,
+]
 
 export const allKinds = kindsOf([...outsideKinds, ...kinds.map(kind => kind.info)])

@@ -21,6 +21,7 @@ export const kindSamples: Readonly<Record<string, KindSample>> = {
   ip_address: {
     body: index => ({ address: `10.200.${Math.floor(index / 250)}.${(index % 250) + 1}` }),
     change: { dns_name: 'a.example.net' },
+  },
   dns_server: {
     body: index => ({ name: `ns ${index}`, host: `8.8.${Math.floor(index / 250)}.${(index % 250) + 1}` }),
     change: { port: 5353 },
