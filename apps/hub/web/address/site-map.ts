@@ -40,6 +40,22 @@ const table = {
     section: null,
     key: null,
   },
+  licenses: {
+    path: '/licenses',
+    view: 'licenses',
+    takes: ['q', 'offset'],
+    permissions: SEE,
+    section: 'monitoring',
+    key: 'i',
+  },
+  agents: {
+    path: '/agents',
+    view: 'agents',
+    takes: ['q', 'offset'],
+    permissions: SEE,
+    section: 'monitoring',
+    key: 'e',
+  },
 } as const satisfies Readonly<Record<string, SitePage>>
 
 export type PageName = keyof typeof table

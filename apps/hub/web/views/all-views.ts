@@ -1,5 +1,7 @@
 // The views by name: the one line that a new view needs besides its file.
+import { agentsView } from './agents.ts'
 import { arrivalsView } from './arrivals.ts'
+import { licensesView } from './licenses.ts'
 import { overviewView } from './overview.ts'
 import { serverAlertsView, serverDecisionsView } from './server/alerts.ts'
 import { serverChangesView } from './server/changes.ts'
@@ -11,7 +13,9 @@ import { serversView } from './servers.ts'
 import type { View } from './view.ts'
 
 export const views: Readonly<Record<string, View>> = {
+  agents: agentsView,
   arrivals: arrivalsView,
+  licenses: licensesView,
   overview: overviewView,
   servers: serversView,
   server: serverView,

@@ -7,6 +7,8 @@ type Load = () => Promise<ComponentType>
 
 export const pageFiles: Readonly<Record<PageName, Load>> = {
   overview: async () => (await import('./overview/overview-page.tsx')).OverviewPage,
+  agents: async () => (await import('./agents/agents-page.tsx')).AgentsPage,
+  licenses: async () => (await import('./licenses/licenses-page.tsx')).LicensesPage,
   add_servers: async () => (await import('./enroll/enroll-page.tsx')).EnrollPage,
   servers: async () => (await import('./servers/servers-page.tsx')).ServersPage,
   server: async () => (await import('./server/server-page.tsx')).ServerPage,

@@ -1,0 +1,116 @@
+// The agents of a company with their state and version. The newest version is the newest that any of them has: nothing
+// tells the hub of releases.
+import { sql } from 'drizzle-orm'
+import { compareVersions } from '../../../../core/agent/version.ts'
+import type { AgentState } from '../../../../core/lifecycle/agent.ts'
+import { connectivitySql, isActiveDownAlert } from '../../agents/connectivity-sql.ts'
+import { matchesFilter, parseFilter } from '../address/filter.ts'
+import type { Connectivity } from '../live/fleet.ts'
+import type { View } from './view.ts'
+
+const WINDOW = 60
+/** The limit of servers of a company with room for agents that were revoked. */
+const READ_MAX = 100_000
+/** Another look costs as much as reading them all. */
+const AGE_MS = 5_000
+
+export type AgentRow = {
+  readonly id: string
+  readonly hostname: string
+  readonly serverId: string | null
+  readonly serverName: string | null
+  readonly state: AgentState
+  readonly connectivity: Connectivity
+  readonly version: string | null
+  readonly isOutdated: boolean
+  readonly lastSeenAtMs: number | null
+  readonly enrolledAtMs: number
+  readonly revokedReason: string | null
+}
+
+export type AgentsView = {
+  readonly total: number
+  readonly matching: number
+  readonly offset: number
+  readonly newestVersion: string | null
+  readonly outdated: number
+  readonly rows: readonly AgentRow[]
+}
+
+type Stored = {
+  id: string
+  hostname: string | null
+  machine_id: string | null
+  server_id: string | null
+  server_name: string | null
+  state: AgentState
+  connectivity: Connectivity
+  agent_version: string | null
+  last_seen_at: string | null
+  enrolled_at: string
+  revoked_reason: string | null
+}
+
+const isNewer = (version: string, than: string): boolean => compareVersions(version, than) === 1
+
+function newestOf(versions: readonly (string | null)[]): string | null {
+  let newest: string | null = null
+  for (const version of new Set(versions))
+    if (version !== null && (newest === null || isNewer(version, newest))) newest = version
+  return newest
+}
+
+const toRow = (row: Stored, newest: string | null): AgentRow => ({
+  id: row.id,
+  hostname: row.hostname ?? row.machine_id ?? row.id,
+  serverId: row.server_id,
+  serverName: row.server_name,
+  state: row.state,
+  connectivity: row.connectivity,
+  version: row.agent_version,
+  isOutdated:
+    row.state !== 'revoked' && row.agent_version !== null && newest !== null && isNewer(newest, row.agent_version),
+  lastSeenAtMs: row.last_seen_at === null ? null : new Date(row.last_seen_at).getTime(),
+  enrolledAtMs: new Date(row.enrolled_at).getTime(),
+  revokedReason: row.revoked_reason,
+})
+
+export const agentsView: View<AgentsView> = {
+  permissions: ['monitoring.view'],
+  params: ['q', 'offset'],
+  ageMs: AGE_MS,
+  async make({ hub, companyId, param }) {
+    const isLost = sql`exists (select 1 from monitoring_alerts x
+      where x.company_id = a.company_id and x.agent_id = a.id and ${isActiveDownAlert(sql`x`)})`
+    const columns = { state: sql`a.state`, lastSeenAt: sql`a.last_seen_at`, isLost }
+    const stored = await hub.database.db.execute<Stored>(sql`
+      select a.id, a.hostname, a.machine_id, a.server_id, s.name as server_name, a.state, a.agent_version, a.last_seen_at,
+        a.enrolled_at, a.revoked_reason, ${connectivitySql(hub, columns)} as connectivity
+      from monitoring_agents a left join servers s on s.id = a.server_id
+      where a.company_id = ${companyId} order by a.enrolled_at desc, a.id desc limit ${READ_MAX}`)
+    const newest = newestOf(stored.filter(row => row.state !== 'revoked').map(row => row.agent_version))
+    const all = stored.map(row => toRow(row, newest))
+    const terms = parseFilter(param('q'))
+    const matching = all.filter(row =>
+      matchesFilter(
+        {
+          words: [row.hostname, row.serverName],
+          values: {
+            state: [row.state, row.connectivity, ...(row.isOutdated ? ['outdated'] : [])],
+            version: row.version,
+          },
+        },
+        terms,
+      ),
+    )
+    const offset = Math.min(Math.max(0, Math.floor(Number(param('offset')) || 0)), Math.max(0, matching.length - 1))
+    return {
+      total: all.length,
+      matching: matching.length,
+      offset,
+      newestVersion: newest,
+      outdated: all.filter(row => row.isOutdated).length,
+      rows: matching.slice(offset, offset + WINDOW),
+    }
+  },
+}

@@ -1,0 +1,112 @@
+// Licences and agents in a real browser, by role and accessible name.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { Browser } from 'playwright-core'
+import { type Json, type Tenant, TestHub } from '../../api/hub-harness.ts'
+import { until } from '../../support/until.ts'
+import { startBrowser } from '../browser.ts'
+import { logIn, newPerson, slugOf } from '../visitor.ts'
+
+let hub: TestHub
+let browser: Browser
+let tenant: Tenant
+let collector: Awaited<ReturnType<TestHub['collector']>>
+
+beforeAll(async () => {
+  hub = await TestHub.start({ 'rate.session_per_minute': 100_000, 'rate.web_per_minute': 100_000 })
+  collector = await hub.collector()
+  tenant = await hub.tenant()
+  browser = await startBrowser()
+}, 60_000)
+afterAll(async () => {
+  await browser?.close()
+  await hub?.stop()
+}, 30_000)
+
+async function visit(path: string, permissions: readonly string[] = ['*']) {
+  const session = await logIn(hub.url, (await newPerson(hub, tenant.companyId, permissions)).email)
+  const [name = '', value = ''] = session.cookie.split('=')
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 } })
+  await context.addCookies([{ name, value, url: hub.url }])
+  const page = await context.newPage()
+  await page.goto(`${hub.url}/c/${slugOf(session)}${path}`)
+  return page
+}
+const license = async (name: string): Promise<Json> =>
+  (await tenant.call('POST', '/monitoring/licenses', { name, max_uses: 5 })).body
+const statusOf = async (id: string): Promise<string> =>
+  (await tenant.call('GET', `/monitoring/licenses/${id}`)).body.data.status
+
+test('licences: a new key is shown once, one is revoked by its name, several by their number', async () => {
+  const [one, two, three] = [await license('first'), await license('second'), await license('third')]
+  const page = await visit('/licenses')
+  const table = page.getByRole('table', { name: 'Licences' })
+  await table.getByRole('row').filter({ hasText: 'first' }).getByText('0 of 5').waitFor()
+
+  await page.getByRole('button', { name: 'New key for first' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'New key' }).click()
+  const key = (await page.getByRole('dialog').getByRole('code').textContent()) ?? ''
+  expect(key).toMatch(/^lic_\w+$/)
+  expect(await statusOf(one.data.id)).toBe('superseded')
+  await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click()
+  await table.getByText('Replaced').waitFor()
+
+  await page.getByRole('button', { name: 'Revoke second' }).click()
+  const confirm = page.getByRole('dialog').getByRole('button', { name: 'Revoke' })
+  expect(await confirm.isDisabled()).toBe(true)
+  await page.getByLabel('Type second to go on').fill('second')
+  await confirm.click()
+  await until('it is revoked', async () => (await statusOf(two.data.id)) === 'revoked')
+
+  const fourth = await license('fourth')
+  await page.getByRole('checkbox', { name: 'Select third' }).check()
+  await page.getByRole('checkbox', { name: 'Select fourth' }).check()
+  await page.getByRole('button', { name: 'Revoke 2 selected' }).click()
+  await page.getByLabel('Type 2 to go on').fill('2')
+  await confirm.click()
+  await until('the other is revoked', async () => (await statusOf(fourth.data.id)) === 'revoked')
+  await until('it is revoked', async () => (await statusOf(three.data.id)) === 'revoked')
+  await page.context().close()
+}, 60_000)
+
+test('agents: an outdated one is marked, moved to another server, revoked and deleted; a viewer has no acts', async () => {
+  for (const name of ['old', 'new', 'spare']) await tenant.call('POST', '/servers', { name, hostname: name })
+  const { token } = await license('agents')
+  const enroll = async (hostname: string, agent_version: string): Promise<string> =>
+    (
+      await collector.call('POST', '/enroll', {
+        ...{ license: token, hostname, machine_id: hostname, collector_id: collector.id, agent_version },
+      })
+    ).body.data.agent_id
+  const old = await enroll('old', '0.9.1')
+  await enroll('new', '0.10.0')
+  const page = await visit('/agents')
+  await page.getByText('newest: 0.10.0 · 1 outdated').waitFor()
+  await page.getByRole('combobox', { name: 'Filter' }).fill('state:outdated ')
+  const table = page.getByRole('table', { name: 'Agents' })
+  await until('one is left', async () => (await table.getByRole('row').count()) === 2)
+
+  await page.getByRole('button', { name: 'Move old to another server' }).click()
+  await page.getByLabel('Name of the server').fill('spare')
+  const choice = page.getByRole('dialog').getByLabel('Server', { exact: true })
+  await until('spare is chosen', async () => (await choice.textContent()) === 'spare')
+  await page.getByRole('dialog').getByRole('button', { name: 'Move' }).click()
+  await table.getByRole('link', { name: 'spare' }).waitFor()
+
+  await page.getByRole('button', { name: 'Revoke old' }).click()
+  await page.getByLabel('Type old to go on').fill('old')
+  await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click()
+  const stateOf = async () => (await tenant.call('GET', `/monitoring/agents/${old}`)).body.data?.state ?? 'gone'
+  await until('it is revoked', async () => (await stateOf()) === 'revoked')
+  await page.getByRole('combobox', { name: 'Filter' }).fill('state:revoked ')
+  await page.getByRole('button', { name: 'Delete old' }).click()
+  await page.getByLabel('Type old to go on').fill('old')
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
+  await until('it is gone', async () => (await stateOf()) === 'gone')
+  await page.context().close()
+
+  const viewer = await visit('/agents', ['monitoring.view', 'servers.view'])
+  await viewer.getByRole('table', { name: 'Agents' }).waitFor()
+  expect(await viewer.getByRole('button', { name: /Revoke|Move|Delete/ }).count()).toBe(0)
+  expect(await viewer.getByRole('checkbox').count()).toBe(0)
+  await viewer.context().close()
+}, 60_000)
