@@ -32,6 +32,7 @@ const FIRINGS_SHOWN = 20
 const HOUR_MS = 3_600_000
 
 type Server = { readonly id: string; readonly name: string }
+type Tenant = Pick<RouteContext, 'hub' | 'companyId'>
 type Window = { readonly fromMs: number; readonly toMs: number; readonly stepMs: number }
 
 /** The window in whole steps, so that the collector's response stays within its bound. */
@@ -88,12 +89,14 @@ function latestOf(server: Server, series: readonly ReplayedSeries[], rule: RawRu
 
 function pastOf(server: Server, series: readonly ReplayedSeries[], rule: RawRule, { stepMs, toMs }: Window) {
   const firings = firingsOf(replayRule({ rule, serverId: server.id, series, stepMs, toMs }))
-  const firingMs = firings.reduce((sum, firing) => sum + (firing.resolvedAtMs ?? toMs) - firing.openedAtMs, 0)
+  const durationsMs = firings.map(firing => (firing.resolvedAtMs ?? toMs) - firing.openedAtMs)
+  const firingMs = durationsMs.reduce((sum, ms) => sum + ms, 0)
   return {
     server: server,
     series_count: series.length,
     alerts: firings.length,
     firing_seconds: Math.round(firingMs / 1000),
+    longest_seconds: Math.round(Math.max(0, ...durationsMs) / 1000),
     firing_now: firings.some(firing => firing.resolvedAtMs === null),
     firings: firings.slice(-FIRINGS_SHOWN).map(presentFiring),
   }
@@ -106,7 +109,7 @@ type Seen = { readonly latest: ReturnType<typeof latestOf>; readonly past: Retur
  * the collector does not answer.
  */
 async function lookAt(
-  { hub, companyId }: RouteContext,
+  { hub, companyId }: Tenant,
   servers: readonly Server[],
   rule: RawRule,
   window: Window,
@@ -145,7 +148,7 @@ function historyOf(seen: readonly Seen[], { fromMs, toMs, stepMs }: Window) {
   }
 }
 
-export async function previewRule(context: RouteContext, input: RuleInput & { readonly hours?: number | null }) {
+export async function previewRule(context: Tenant, input: RuleInput & { readonly hours?: number | null }) {
   const { hub, companyId } = context
   const { db } = hub.database
   const columns = await validRule(db, companyId, input)

@@ -84,6 +84,25 @@ export async function defaultRulesOf(db: Executor, companyId: string): Promise<R
     .orderBy(rules.createdAt, rules.id)
 }
 
+/** All rules of a company, by name. */
+export async function rulesOf(db: Executor, companyId: string): Promise<RuleRow[]> {
+  return selectRules(db, companyId)
+    .where(and(eq(rules.companyId, companyId), isNull(rules.deletedAt)))
+    .orderBy(sql`lower(${rules.name})`, rules.id)
+}
+
+/** How many alerts of each rule of a company opened since then. */
+export async function alertsOpenedSince(
+  db: Executor,
+  companyId: string,
+  sinceMs: number,
+): Promise<Map<string, number>> {
+  const rows = await db.execute<{ rule_id: string; count: number }>(sql`
+    select rule_id, count(*)::int as count from monitoring_alerts
+    where company_id = ${companyId} and opened_at >= ${new Date(sinceMs).toISOString()} and rule_id is not null group by rule_id`)
+  return new Map(rows.map(row => [row.rule_id, row.count]))
+}
+
 /** The servers that a scope covers, by name. */
 export const coveredServers = collectionReadBy({
   filters: {},

@@ -94,6 +94,7 @@ const history = named('RuleHistory', {
       series_count: amount(),
       alerts: amount(),
       firing_seconds: amount(),
+      longest_seconds: amount(),
       firing_now: Type.Boolean(),
       firings: listed(firing),
     }),

@@ -56,6 +56,38 @@ const table = {
     section: 'monitoring',
     key: 'e',
   },
+  rules: {
+    path: '/rules',
+    view: 'rules',
+    takes: ['q', 'sort', 'offset'],
+    permissions: ['monitoring.manage'],
+    section: 'monitoring',
+    key: 'r',
+  },
+  rule_new: {
+    path: '/rules/new',
+    view: 'rule-editor',
+    takes: [],
+    permissions: ['monitoring.manage'],
+    section: null,
+    key: null,
+  },
+  rule: {
+    path: '/rules/:rule',
+    view: 'rule',
+    takes: ['offset'],
+    permissions: ['monitoring.manage'],
+    section: null,
+    key: null,
+  },
+  rule_edit: {
+    path: '/rules/:rule/edit',
+    view: 'rule-editor',
+    takes: [],
+    permissions: ['monitoring.manage'],
+    section: null,
+    key: null,
+  },
 } as const satisfies Readonly<Record<string, SitePage>>
 
 export type PageName = keyof typeof table

@@ -3,6 +3,11 @@ import { agentsView } from './agents.ts'
 import { arrivalsView } from './arrivals.ts'
 import { licensesView } from './licenses.ts'
 import { overviewView } from './overview.ts'
+import { ruleView } from './rule.ts'
+import { ruleEditorView } from './rule-editor.ts'
+import { ruleHistoryView } from './rule-history.ts'
+import { rulePreviewView } from './rule-preview.ts'
+import { rulesView } from './rules.ts'
 import { serverAlertsView, serverDecisionsView } from './server/alerts.ts'
 import { serverChangesView } from './server/changes.ts'
 import { serverChartsView } from './server/charts.ts'
@@ -28,4 +33,9 @@ export const views: Readonly<Record<string, View>> = {
   'server-history': serverHistoryView,
   'server-inventory': serverInventoryView,
   'server-series': serverSeriesView,
+  rule: ruleView,
+  'rule-editor': ruleEditorView,
+  'rule-history': ruleHistoryView,
+  'rule-preview': rulePreviewView,
+  rules: rulesView,
 }

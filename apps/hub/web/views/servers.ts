@@ -29,7 +29,7 @@ export type ServerRow = {
 }
 
 /** Values that servers have for a key of the filter, the most frequent first. */
-type Facet = readonly (readonly [value: string, count: number])[]
+export type Facet = readonly (readonly [value: string, count: number])[]
 
 export type ServerCounts = Readonly<Record<Connectivity | 'all' | 'maintenance' | 'draft' | 'alerts', number>>
 
@@ -127,7 +127,7 @@ function facetOf(fleet: readonly FleetServer[], valuesOf: (server: FleetServer) 
 }
 
 /** What the filter of servers can be completed with. */
-const serverFacets = (fleet: readonly FleetServer[]): Readonly<Record<string, Facet>> => ({
+export const serverFacets = (fleet: readonly FleetServer[]): Readonly<Record<string, Facet>> => ({
   tag: facetOf(fleet, server => server.tags),
   env: facetOf(fleet, server => [server.environment]),
   role: facetOf(fleet, server => [server.role]),

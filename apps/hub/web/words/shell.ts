@@ -37,6 +37,10 @@ export const shellWords = {
   page_agents: { en: 'Agents', vi: 'Agent' },
   page_licenses: { en: 'Licences', vi: 'Giấy phép' },
   page_add_servers: { en: 'Add servers', vi: 'Thêm máy chủ' },
+  page_rules: { en: 'Rules', vi: 'Quy tắc' },
+  page_rule: { en: 'Rule', vi: 'Quy tắc' },
+  page_rule_new: { en: 'New rule', vi: 'Quy tắc mới' },
+  page_rule_edit: { en: 'Edit rule', vi: 'Sửa quy tắc' },
   page_silences: { en: 'Silences', vi: 'Tắt tiếng' },
 
   live: { en: 'Live', vi: 'Trực tiếp' },

@@ -12,4 +12,8 @@ export const pageFiles: Readonly<Record<PageName, Load>> = {
   add_servers: async () => (await import('./enroll/enroll-page.tsx')).EnrollPage,
   servers: async () => (await import('./servers/servers-page.tsx')).ServersPage,
   server: async () => (await import('./server/server-page.tsx')).ServerPage,
+  rules: async () => (await import('./rules/rules-page.tsx')).RulesPage,
+  rule_new: async () => (await import('./rule-editor/rule-editor-page.tsx')).RuleEditorPage,
+  rule: async () => (await import('./rule/rule-page.tsx')).RulePage,
+  rule_edit: async () => (await import('./rule-editor/rule-editor-page.tsx')).RuleEditorPage,
 }

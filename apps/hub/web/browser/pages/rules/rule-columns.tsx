@@ -1,0 +1,97 @@
+// The columns of the list of rules.
+import type { RuleRow } from '../../../views/rules.ts'
+import { rulesWords } from '../../../words/rules.ts'
+import { hrefTo } from '../../address/router.ts'
+import { count } from '../../format.ts'
+import { StateMark } from '../../parts/state-mark.tsx'
+import type { Column } from '../../parts/table.tsx'
+import { Time } from '../../parts/time.tsx'
+import { textsOf } from '../../session.ts'
+import { conditionText, scopeText } from './condition-text.ts'
+
+const t = textsOf(rulesWords)
+
+/** What is said beside the name of a rule: it is off, came with the product, or is not run. */
+export function RuleNotes({ rule }: { readonly rule: RuleRow }) {
+  return (
+    <span class="rule-notes">
+      {rule.isEnabled ? null : <span class="note off">{t('disabled')}</span>}
+      {rule.isDefault ? <span class="note">{t('default_rule')}</span> : null}
+      {rule.checkId === null ? null : <span class="note">{t('from_check')}</span>}
+      {rule.invalid === null ? null : <StateMark state="warning" text={t('invalid', { message: rule.invalid })} />}
+    </span>
+  )
+}
+
+type RuleActs = {
+  readonly setEnabled: (rule: RuleRow, isEnabled: boolean) => void
+  readonly duplicate: (rule: RuleRow) => void
+}
+
+export const ruleColumns = (acts: RuleActs): readonly Column<RuleRow>[] => [
+  {
+    key: 'name',
+    title: t('name'),
+    isName: true,
+    sort: 'name',
+    cell: rule => (
+      <>
+        <a href={hrefTo('rule', { rule: rule.id })}>{rule.name}</a> <RuleNotes rule={rule} />
+      </>
+    ),
+  },
+  {
+    key: 'severity',
+    title: t('severity'),
+    sort: 'severity',
+    cell: rule => <StateMark state={rule.severity} />,
+  },
+  {
+    key: 'condition',
+    title: t('condition'),
+    cell: rule => <span title={conditionText(rule)}>{conditionText(rule)}</span>,
+  },
+  {
+    key: 'scope',
+    title: t('scope'),
+    sort: 'servers',
+    cell: rule => (
+      <span title={scopeText(rule.scope)}>
+        {scopeText(rule.scope)} <span class="muted">({count(rule.serverCount)})</span>
+      </span>
+    ),
+  },
+  {
+    key: 'firing',
+    title: t('firing'),
+    sort: 'firing',
+    isNumber: true,
+    cell: rule => (rule.firing > 0 ? <strong>{count(rule.firing)}</strong> : count(0)),
+  },
+  { key: 'fired', title: t('fired'), sort: 'fired', isNumber: true, cell: rule => count(rule.firedInWeek) },
+  { key: 'edited', title: t('edited'), sort: 'edited', cell: rule => <Time atMs={rule.updatedAtMs} /> },
+  {
+    key: 'acts',
+    title: t('acts'),
+    cell: rule => (
+      <span class="row-acts">
+        <button
+          type="button"
+          aria-label={t(rule.isEnabled ? 'disable_named' : 'enable_named', { name: rule.name })}
+          onClick={() => acts.setEnabled(rule, !rule.isEnabled)}
+        >
+          {t(rule.isEnabled ? 'disable' : 'enable')}
+        </button>
+        {rule.kind === 'agent_down' ? null : (
+          <button
+            type="button"
+            aria-label={t('duplicate_named', { name: rule.name })}
+            onClick={() => acts.duplicate(rule)}
+          >
+            {t('duplicate')}
+          </button>
+        )}
+      </span>
+    ),
+  },
+]

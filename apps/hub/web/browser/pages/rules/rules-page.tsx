@@ -1,0 +1,151 @@
+// The rules of the company: what each says, whom it covers, what it tells now and told in the last week.
+import './rules.css'
+import { useState } from 'preact/hooks'
+import type { RuleRow, RulesView } from '../../../views/rules.ts'
+import { rulesWords } from '../../../words/rules.ts'
+import { shellWords } from '../../../words/shell.ts'
+import { goTo, hrefTo, setParams } from '../../address/router.ts'
+import { type ApiFault, type BulkResult, send, sendBulk } from '../../api.ts'
+import { ActFault, Fault } from '../../parts/fault.tsx'
+import { FilterField, NothingMatches } from '../../parts/filter-field.tsx'
+import { type Selection, useSelection } from '../../parts/selection.ts'
+import { Skeleton } from '../../parts/skeleton.tsx'
+import { Table } from '../../parts/table.tsx'
+import { textsOf } from '../../session.ts'
+import { usePageView } from '../../view.ts'
+import { ruleColumns } from './rule-columns.tsx'
+
+const t = textsOf(rulesWords)
+const shell = textsOf(shellWords)
+
+const STATES = ['enabled', 'disabled', 'firing', 'invalid']
+
+export function RulesPage() {
+  const { data, fault, reload } = usePageView<RulesView>('rules')
+  const selection = useSelection()
+  const [actFault, setActFault] = useState<ApiFault | null>(null)
+  const [said, setSaid] = useState<string | null>(null)
+  if (data === null) return fault === null ? <Skeleton lines={12} /> : <Fault fault={fault} onRetry={reload} />
+
+  const { columns, createDefaults } = actsOf(reload, setActFault, setSaid)
+  const facets = { state: STATES.map(state => [state, -1] as const), ...data.facets }
+  return (
+    <>
+      <div class="page-head">
+        <h1>{t('title')}</h1>
+        <span class="muted">{shell('rows_of', { count: data.matching, total: data.total })}</span>
+        <span class="grow" />
+        <button type="button" onClick={createDefaults}>
+          {t('create_defaults')}
+        </button>
+        <a class="button primary" href={hrefTo('rule_new')}>
+          {t('new_rule')}
+        </a>
+      </div>
+      <div role="status">{said === null ? null : <p>{said}</p>}</div>
+      <ActFault fault={actFault} />
+      {data.total === 0 ? (
+        <p class="notice">{t('none_yet')}</p>
+      ) : (
+        <>
+          <div class="toolbar">
+            <FilterField facets={facets} />
+          </div>
+          <BulkBar selection={selection} data={data} onDone={reload} />
+          {data.matching === 0 ? (
+            <NothingMatches />
+          ) : (
+            <div class="rules-list">
+              <Table<RuleRow>
+                label={t('title')}
+                columns={columns}
+                rows={data.rows}
+                keyOf={rule => rule.id}
+                nameOf={rule => rule.name}
+                total={data.matching}
+                offset={data.offset}
+                onOffset={offset => setParams({ offset: offset || null }, 'replace')}
+                selection={selection}
+                hrefOf={rule => hrefTo('rule', { rule: rule.id })}
+              />
+            </div>
+          )}
+        </>
+      )}
+    </>
+  )
+}
+
+/** What can be done with a single rule, and with the default ones. */
+function actsOf(reload: () => void, setFault: (fault: ApiFault | null) => void, say: (text: string | null) => void) {
+  const act = async <T,>(request: ReturnType<typeof send<T>>): Promise<T | null> => {
+    const result = await request
+    setFault(result.ok ? null : result.fault)
+    reload()
+    return result.ok ? result.body : null
+  }
+  const columns = ruleColumns({
+    setEnabled: (rule, isEnabled) =>
+      void act(send('POST', `/monitoring/rules/${rule.id}/${isEnabled ? 'enable' : 'disable'}`)),
+    duplicate: rule =>
+      void act(send<{ data: { id: string } }>('POST', `/monitoring/rules/${rule.id}/duplicate`)).then(copy => {
+        if (copy) goTo(hrefTo('rule_edit', { rule: copy.data.id }))
+      }),
+  })
+  const createDefaults = () =>
+    void act(send<{ created: number }>('POST', '/monitoring/rules/defaults')).then(answer =>
+      say(answer && t('defaults_created', { count: answer.created })),
+    )
+  return { columns, createDefaults }
+}
+
+type BarProps = { readonly selection: Selection; readonly data: RulesView; readonly onDone: () => void }
+
+/** What can be done with the selected rules. */
+function BulkBar({ selection, data, onDone }: BarProps) {
+  const [result, setResult] = useState<BulkResult | null>(null)
+  const [isBusy, setBusy] = useState(false)
+  if (selection.size === 0 && result === null) return null
+  const act = async (verb: 'enable' | 'disable'): Promise<void> => {
+    setBusy(true)
+    setResult(await sendBulk(`/monitoring/rules/bulk/${verb}`, 'rule_ids', selection.all, {}))
+    setBusy(false)
+    selection.clear()
+    onDone()
+  }
+  const refusal = result?.refused[0]
+  return (
+    <div class="toolbar bulk">
+      {selection.size === 0 ? null : (
+        <>
+          <span>{shell('selected', { count: selection.size })}</span>
+          {data.ids.length > selection.size ? (
+            <button type="button" onClick={() => selection.setAll(data.ids, true)}>
+              {shell('select_matching', { count: data.ids.length })}
+            </button>
+          ) : null}
+          <button type="button" disabled={isBusy} onClick={() => void act('enable')}>
+            {t('enable')}
+          </button>
+          <button type="button" disabled={isBusy} onClick={() => void act('disable')}>
+            {t('disable')}
+          </button>
+          <button type="button" onClick={() => selection.clear()}>
+            {shell('clear_selection')}
+          </button>
+        </>
+      )}
+      <div role="status">
+        {result === null ? null : (
+          <span>
+            {shell('done_of', { done: result.done, count: result.done + result.refused.length })}
+            {refusal
+              ? ` ${t('refused', { count: result.refused.length, message: Object.values(refusal.errors).join(' ') })}`
+              : null}
+          </span>
+        )}
+      </div>
+      <ActFault fault={result?.fault ?? null} />
+    </div>
+  )
+}
