@@ -25,6 +25,7 @@ const benches: Readonly<Record<string, readonly string[]>> = {
   'match-debsecan': ['security.ts', 'match-debsecan'],
   'findings-list': ['security/hub.ts'],
   'hub-events': ['security/hub-events.ts'],
+  web: ['web.ts'],
 }
 
 const words = process.argv.slice(2).filter(word => word !== '--')

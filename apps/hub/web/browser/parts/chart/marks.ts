@@ -68,6 +68,7 @@ export function drawBehind(canvas: Canvas, periods: readonly Period[], zones: re
 }
 
 const NAME_CHARS_MAX = 40
+const LABEL_PIXELS = 13
 
 /** Drawn over the lines: each threshold with its name on it, where it recovers as a thin dotted line. */
 export function drawThresholds(
@@ -87,6 +88,7 @@ export function drawThresholds(
     context.stroke()
     return y
   }
+  const placed: { readonly y: number; readonly left: number }[] = []
   context.save()
   context.lineWidth = ratio
   context.font = `${11 * ratio}px ${palette().font}`
@@ -100,8 +102,12 @@ export function drawThresholds(
     const isNearTop = y - top < 16 * ratio
     context.textBaseline = isNearTop ? 'top' : 'bottom'
     const label = `${short} ${textOf(value)}`
-    const x = left + width - 4 * ratio
     const labelY = y + (isNearTop ? 2 : -2) * ratio
+    const lineTop = isNearTop ? labelY : labelY - LABEL_PIXELS * ratio
+    // Beside the labels that stand at this height already.
+    const beside = placed.filter(other => Math.abs(other.y - lineTop) < LABEL_PIXELS * ratio).map(other => other.left)
+    const x = Math.min(left + width, ...beside) - 6 * ratio
+    placed.push({ y: lineTop, left: x - context.measureText(label).width })
     context.setLineDash([])
     context.strokeStyle = palette().background
     context.lineWidth = 3 * ratio
