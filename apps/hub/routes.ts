@@ -16,6 +16,7 @@ import { identityRoutes } from './identity/routes.ts'
 import { inventoryRoutes } from './inventory/routes.ts'
 import { invitationRoutes } from './invitations/routes.ts'
 import { licenseRoutes } from './licenses/routes.ts'
+import { mobileRoutes } from './mobile/routes.ts'
 import { networkRoutes } from './network/routes.ts'
 import { notificationAdminRoutes } from './notifications/admin-routes.ts'
 import { notificationRoutes } from './notifications/routes.ts'
@@ -67,6 +68,7 @@ export const apiRoutes: readonly Route[] = [
   ...commandRoutes,
   ...fileRoutes,
   ...exportRoutes,
+  ...mobileRoutes,
   ...accountRoutes,
   ...matcherRoutes,
   ...scanHostRoutes,

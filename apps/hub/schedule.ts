@@ -126,6 +126,8 @@ export async function cleanUp(hub: Hub): Promise<void> {
     await tx.db.execute(
       sql`delete from notifications where created_at < now() - make_interval(days => ${NOTIFICATION_DAYS})`,
     )
+    await tx.db.execute(sql`delete from push_deliveries
+      where finished_at < now() - make_interval(days => ${DELIVERY_DAYS})`)
     await tx.db.execute(sql`delete from notification_deliveries
       where state <> 'waiting' and finished_at < now() - make_interval(days => ${DELIVERY_DAYS})`)
   })

@@ -10,7 +10,9 @@ create table setting_values (
   updated_at timestamptz(3) not null default now(),
   check ((value is null) <> (value_sealed is null))
 );
-create unique index setting_values_key on setting_values (key, company_id) nulls not distinct;
+-- Of no company is the company of zeros here: PostgreSQL 14 cannot take nulls for equal.
+create unique index setting_values_key on setting_values
+  (key, coalesce(company_id, '00000000-0000-0000-0000-000000000000'));
 create index setting_values_company on setting_values (company_id);
 
 create table queue_pauses (
@@ -64,4 +66,5 @@ create index system_command_runs_system on system_command_runs (created_at desc,
 create index system_command_runs_ended on system_command_runs (finished_at);
 -- One run of a command at a time, in a company or for all.
 create unique index system_command_runs_once on system_command_runs
-  (command, (case level when 'company' then company_id end)) nulls not distinct where state in ('queued', 'running');
+  (command, (case level when 'company' then company_id else '00000000-0000-0000-0000-000000000000' end))
+  where state in ('queued', 'running');

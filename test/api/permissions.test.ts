@@ -65,7 +65,7 @@ describe('permissions', () => {
   })
 
   test('a change needs more than a permission to read', () => {
-    const own = ['/me', '/notifications']
+    const own = ['/me', '/mobile', '/notifications']
     // A request for an exception changes no finding before somebody else approves it.
     const asks = (route: (typeof apiRoutes)[number]) => route.method === 'POST' && route.path === '/security/exceptions'
     for (const route of apiRoutes) {

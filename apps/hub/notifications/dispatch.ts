@@ -13,6 +13,7 @@ import { ringLater } from './bell.ts'
 import { addDeliveries, deliveriesOf, loadChannelPreferences, type NewDelivery } from './deliveries.ts'
 import { registerEmail } from './email.ts'
 import { type Notification, takeNotifications } from './outbox.ts'
+import { addPushes, type NewPush, pushTargets, registerPush } from './push.ts'
 import { reaches } from './recipients.ts'
 import { renderText } from './templates.ts'
 import { registerWebhook } from './webhook.ts'
@@ -83,7 +84,7 @@ async function composeFor(
   tx: Tx,
   companyId: string,
   told: readonly Notification[],
-): Promise<{ rung: BellRow[]; deliveries: NewDelivery[] }> {
+): Promise<{ rung: BellRow[]; deliveries: NewDelivery[]; pushes: NewPush[] }> {
   const ids = [...new Set(told.map(item => item.alert.id))]
   const voices = await loadChannelPreferences(tx.db, companyId)
   const [named, whole] = await Promise.all([
@@ -92,7 +93,12 @@ async function composeFor(
   ])
   const nameById = new Map(named.map(row => [row.id, row]))
   const wholeById = new Map(whole.map(row => [row.alert.id, row]))
+  const targets = await pushTargets(
+    tx.db,
+    voices.recipients.map(person => person.id),
+  )
   const rung: BellRow[] = []
+  const pushes: NewPush[] = []
   const deliveries: NewDelivery[] = []
   for (const item of told) {
     const { type, alert } = item
@@ -113,13 +119,29 @@ async function composeFor(
           link: `/alerts/${alert.id}`,
           created_at: new Date(hub.now()).toISOString(),
         })
+    pushes.push(
+      ...targets
+        .filter(target => reaches(alert.severity, target.from))
+        .map(({ deviceId, language }) => ({
+          deviceId,
+          companyId,
+          topic: alert.id,
+          type,
+          severity: alert.severity,
+          payload: {
+            ...renderText(hub, voices.texts, type, language, shown),
+            link: `/alerts/${alert.id}`,
+            id: alert.id,
+          },
+        })),
+    )
     const row = wholeById.get(alert.id)
     const forWebhooks = row ? { ...presentAlert(row), ...then } : null
     deliveries.push(
       ...deliveriesOf(hub, voices, { type, companyId, severity: alert.severity, shown, forWebhooks, server }),
     )
   }
-  return { rung, deliveries }
+  return { rung, deliveries, pushes }
 }
 
 /** Sends the oldest notifications in a company's outbox. True when there may be more. */
@@ -127,10 +149,12 @@ async function dispatchSome(hub: Hub, companyId: string): Promise<boolean> {
   const { rowCount, rungCount } = await inTransaction(hub.database.db, async tx => {
     const taken = await takeNotifications(tx, companyId)
     if (taken.told.length === 0) return { rowCount: taken.rowCount, rungCount: 0 }
-    const { rung, deliveries } = await composeFor(hub, tx, companyId, taken.told)
+    const { rung, deliveries, pushes } = await composeFor(hub, tx, companyId, taken.told)
     await addBellRows(tx, rung)
     for (let at = 0; at < deliveries.length; at += ROWS_AT_ONCE)
       await addDeliveries(hub, tx, deliveries.slice(at, at + ROWS_AT_ONCE))
+    for (let at = 0; at < pushes.length; at += ROWS_AT_ONCE)
+      await addPushes(hub, tx, pushes.slice(at, at + ROWS_AT_ONCE))
     await ringLater(
       tx,
       rung.map(row => ({ id: row.id, userId: row.user_id })),
@@ -151,4 +175,5 @@ export function registerNotificationJobs(hub: Hub): void {
   })
   registerWebhook(hub)
   registerEmail(hub)
+  registerPush(hub)
 }

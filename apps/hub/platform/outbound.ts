@@ -61,7 +61,7 @@ export async function refuseTarget(config: OutboundConfig, field: string, target
 type OutboundRequest = {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
-  readonly body?: string
+  readonly body?: string | Uint8Array<ArrayBuffer>
   readonly timeoutMs: number
   /** Certificates to trust instead of the system's. */
   readonly ca?: string

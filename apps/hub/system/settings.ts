@@ -177,7 +177,7 @@ export async function setSetting(
       tx.db.execute(sql`
         insert into setting_values (key, company_id, value, value_sealed, updated_by)
         values (${key}, ${owner}, ${plain}::text::jsonb, ${sealed}, ${caller.user.id})
-        on conflict (key, company_id) do update set value = excluded.value, value_sealed = excluded.value_sealed,
+        on conflict (key, coalesce(company_id, '00000000-0000-0000-0000-000000000000')) do update set value = excluded.value, value_sealed = excluded.value_sealed,
           updated_by = excluded.updated_by, updated_at = now()`),
     value,
   )

@@ -34,6 +34,7 @@ import silencesOfRules from '../../../../sql/hub/0030_silences_of_rules.sql' wit
 import enrollmentRefusals from '../../../../sql/hub/0031_enrollment_refusals.sql' with { type: 'text' }
 import system from '../../../../sql/hub/0032_system.sql' with { type: 'text' }
 import filesAndExports from '../../../../sql/hub/0033_files_and_exports.sql' with { type: 'text' }
+import mobile from '../../../../sql/hub/0034_mobile.sql' with { type: 'text' }
 import dns from '../../../../sql/hub/0040_dns.sql' with { type: 'text' }
 import iacFiles from '../../../../sql/hub/0048_iac_files.sql' with { type: 'text' }
 
@@ -73,6 +74,7 @@ export const migrations: readonly Migration[] = [
   { number: 31, name: 'enrollment_refusals', sql: enrollmentRefusals },
   { number: 32, name: 'system', sql: system },
   { number: 33, name: 'files_and_exports', sql: filesAndExports },
+  { number: 34, name: 'mobile', sql: mobile },
   { number: 40, name: 'dns', sql: dns },
   { number: 48, name: 'iac_files', sql: iacFiles },
 ]

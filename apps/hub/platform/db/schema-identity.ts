@@ -214,3 +214,20 @@ export const notificationDeliveries = pgTable('notification_deliveries', {
   finishedAt: at('finished_at'),
   position: bigint('position', { mode: 'number' }).generatedAlwaysAsIdentity(),
 })
+
+export const mobileDevices = pgTable('mobile_devices', {
+  id: uuid('id').primaryKey(),
+  userId: uuid('user_id').notNull(),
+  platform: text('platform').$type<'webpush' | 'fcm' | 'apns'>().notNull(),
+  name: text('name').notNull(),
+  tokenSealed: text('token_sealed').notNull(),
+  tokenHash: text('token_hash').notNull(),
+  appVersion: text('app_version'),
+  language: text('language').$type<'en' | 'vi'>().notNull().default('en'),
+  timeZone: text('time_zone').notNull().default('UTC'),
+  enabled: boolean('enabled').notNull().default(true),
+  disabledReason: text('disabled_reason'),
+  lastSeenAt: at('last_seen_at').notNull().defaultNow(),
+  lastPushAt: at('last_push_at'),
+  createdAt: at('created_at').notNull().defaultNow(),
+})

@@ -343,6 +343,10 @@ const texts = {
     en: 'the company has {max} exports; remove one first',
     vi: 'công ty đã có {max} bản xuất; hãy xóa bớt',
   },
+  push_platform: {
+    en: 'push by {platform} is not set up in this hub',
+    vi: 'hub này chưa thiết lập đẩy qua {platform}',
+  },
   form: { en: 'must be a form (multipart/form-data)', vi: 'phải là một biểu mẫu (multipart/form-data)' },
   base64: { en: 'must be base64', vi: 'phải là base64' },
   file_empty: { en: 'is empty', vi: 'là tệp rỗng' },

@@ -62,6 +62,8 @@ const queues = {
   },
   /** Grouped by webhook. */
   'notifications.webhook': { ...delivery, waitsSeconds: [10, 30, 120, 600, 3600], atOnceMax: 64, atOnceOfGroupMax: 2 },
+  /** Grouped by device. */
+  'notifications.push': { ...delivery, waitsSeconds: [10, 30, 60, 300], atOnceMax: 32, atOnceOfGroupMax: 2 },
   'notifications.email': { ...delivery, waitsSeconds: [10, 30, 60, 300], atOnceMax: 8, atOnceOfGroupMax: null },
   /** Rates findings of vulnerabilities whose reference data changed; a job asks for the next one until none is left. */
   'security.rate': {

@@ -1,0 +1,279 @@
+// Push to devices of people (decision R-051): a delivery a device, each tried on its own. Whether a person still wants
+// and may have it is looked at when it is sent, since that may be an hour after the event.
+import { createHash, randomUUID } from 'node:crypto'
+import { sql } from 'drizzle-orm'
+import type { Severity } from '../../../core/alerting/rules/rule.ts'
+import type { Hub } from '../hub-context.ts'
+import { callerOfUser } from '../identity/authenticate.ts'
+import type { Executor } from '../platform/db/connect.ts'
+import { type Tx, uuidList } from '../platform/db/transaction.ts'
+import { type JobPayload, PermanentJobFailure } from '../platform/jobs/jobs.ts'
+import { callAddress } from '../platform/outbound.ts'
+import { reaches } from './recipients.ts'
+import type { NotificationLanguage } from './templates.ts'
+import { encryptPush, newPushKeys, type PushKeys, proofFor, type Subscription } from './web-push.ts'
+import { destinationOf } from './webhook.ts'
+
+const PAYLOAD_BYTES_MAX = 3000
+const TTL_SECONDS = 3600
+const TITLE_MAX = 200
+const BODY_MAX = 800
+const TOPIC_CHARS = 32
+const USUAL_SUBJECT = 'mailto:hub@localhost'
+
+type PushTarget = {
+  readonly deviceId: string
+  readonly userId: string
+  readonly language: NotificationLanguage
+  readonly from: string
+}
+
+/** The enabled devices of people, and from which severity on each is pushed to. */
+export async function pushTargets(db: Executor, userIds: readonly string[]): Promise<PushTarget[]> {
+  const rows = await db.execute<{
+    id: string
+    user_id: string
+    language: NotificationLanguage
+    level: string | null
+  }>(sql`
+    select d.id, d.user_id, d.language, p.min_severity as level from mobile_devices d
+      left join notification_preferences p on p.user_id = d.user_id and p.channel = 'push'
+    where d.user_id = any(${uuidList(userIds)}::uuid[]) and d.enabled`)
+  return rows.map(row => ({
+    deviceId: row.id,
+    userId: row.user_id,
+    language: row.language,
+    from: row.level ?? 'critical',
+  }))
+}
+
+export type NewPush = {
+  readonly deviceId: string
+  readonly companyId: string
+  readonly topic: string
+  readonly type: string
+  readonly severity: Severity
+  readonly payload: { readonly title: string; readonly body: string; readonly link: string; readonly id: string }
+}
+
+/** Writes deliveries and the jobs that attempt them. Returns their ids. */
+export async function addPushes(hub: Hub, tx: Tx, pushes: readonly NewPush[]): Promise<string[]> {
+  if (pushes.length === 0) return []
+  const rows = pushes.map(push => ({ ...push, id: randomUUID() }))
+  const records = rows.map(({ deviceId, companyId, ...row }) => ({
+    ...row,
+    device_id: deviceId,
+    company_id: companyId,
+  }))
+  await tx.db.execute(sql`
+    insert into push_deliveries (id, device_id, company_id, topic, type, severity, payload)
+    select x.id, x.device_id, x.company_id, x.topic, x.type, x.severity, x.payload
+    from jsonb_to_recordset(${JSON.stringify(records)}::jsonb) as x (id uuid, device_id uuid, company_id uuid, topic text,
+      type text, severity text, payload jsonb)`)
+  hub.jobs.enqueue(
+    tx,
+    rows.map(row => ({ queue: 'notifications.push', payload: { push_id: row.id }, group: row.deviceId })),
+  )
+  return rows.map(row => row.id)
+}
+
+/** The keys by which push services know this hub: made once, and kept sealed. */
+export async function pushKeys(hub: Hub): Promise<PushKeys> {
+  const { db } = hub.database
+  const read = () =>
+    db.execute<{ public_key: string; sealed: string }>(
+      sql`select public_key, private_key_sealed as sealed from push_keys`,
+    )
+  let [row] = await read()
+  if (!row) {
+    const made = newPushKeys()
+    await db.execute(sql`
+      insert into push_keys (public_key, private_key_sealed) values (${made.publicKey}, ${hub.sealer.seal(made.privateKey)})
+      on conflict do nothing`)
+    ;[row] = await read()
+  }
+  const privateKey = row ? hub.sealer.open(row.sealed) : null
+  if (!row || privateKey === null)
+    throw new PermanentJobFailure('the key of push services was sealed with a key that is gone')
+  return { publicKey: row.public_key, privateKey }
+}
+
+export type QuietHours = {
+  readonly from: string
+  readonly to: string
+  readonly time_zone: string
+  /** Of the week, on which they begin; 1 is Monday. */
+  readonly days: readonly number[]
+}
+
+const DAY_NAMES = ['Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat', 'Sun']
+
+/** Whether an instant lies within quiet hours. Those that end on the next day belong to the day on which they began. */
+export function isQuiet({ from, to, time_zone: timeZone, days }: QuietHours, nowMs: number): boolean {
+  const parts = new Intl.DateTimeFormat('en-GB', {
+    timeZone,
+    weekday: 'short',
+    hour: '2-digit',
+    minute: '2-digit',
+    hourCycle: 'h23',
+  }).formatToParts(nowMs)
+  const of = (type: string) => parts.find(part => part.type === type)?.value ?? ''
+  const now = `${of('hour')}:${of('minute')}`
+  const today = DAY_NAMES.indexOf(of('weekday')) + 1
+  const yesterday = today === 1 ? 7 : today - 1
+  if (from <= to) return days.includes(today) && now >= from && now < to
+  return (days.includes(today) && now >= from) || (days.includes(yesterday) && now < to)
+}
+
+type Waiting = {
+  id: string
+  device_id: string
+  company_id: string
+  topic: string
+  type: string
+  severity: Severity
+  payload: NewPush['payload']
+  created_at: string
+  user_id: string
+  platform: string
+  token_sealed: string
+  enabled: boolean
+  language: NotificationLanguage
+  level: string | null
+  quiet_hours: QuietHours | null
+  breaks_quiet: boolean | null
+  show_details: boolean | null
+}
+
+async function loadWaiting(db: Executor, pushId: string): Promise<Waiting | null> {
+  const [row] = await db.execute<Waiting>(sql`
+    select p.id, p.device_id, p.company_id, p.topic, p.type, p.severity, p.payload, p.created_at, d.user_id, d.platform,
+      d.token_sealed, d.enabled, d.language, n.min_severity as level, s.quiet_hours,
+      s.critical_breaks_quiet as breaks_quiet, s.show_details
+    from push_deliveries p join mobile_devices d on d.id = p.device_id
+      left join mobile_settings s on s.user_id = d.user_id
+      left join notification_preferences n on n.user_id = d.user_id and n.channel = 'push'
+    where p.id = ${pushId} and p.state = 'waiting'`)
+  return row ?? null
+}
+
+/** Why a push is not sent after all; null: it is. A test is sent whenever its person asks for it. */
+async function reasonToDrop(hub: Hub, row: Waiting): Promise<string | null> {
+  if (!row.enabled) return 'the device is disabled'
+  const caller = await callerOfUser(hub.database.db, row.user_id, ['*'])
+  if (!caller) return 'the person is gone'
+  if (row.type === 'test') return null
+  if (!caller.permissions.has('monitoring.view')) return 'the person may not see alerts'
+  if (!reaches(row.severity, row.level ?? 'critical')) return 'below the severity that the person wants'
+  const breaks = row.severity === 'critical' && (row.breaks_quiet ?? true)
+  if (row.quiet_hours && !breaks && isQuiet(row.quiet_hours, hub.now())) return 'quiet hours'
+  return null
+}
+
+/** Active alerts that nobody acknowledged, from a severity on, in the companies that a person may see (R-052). */
+export async function badgeOf(db: Executor, userId: string, from: string): Promise<number> {
+  const severities = (['info', 'warning', 'critical'] as const).filter(severity => reaches(severity, from))
+  const [row] = await db.execute<{ count: number }>(sql`
+    select count(*)::int as count from monitoring_alerts a
+    where a.state = 'open' and a.severity = any(${`{${severities.join(',')}}`}::text[]) and a.company_id in (
+      select u.company_id from users u where u.id = ${userId}
+      union select g.company_id from user_company_grants g where g.user_id = ${userId})`)
+  return row?.count ?? 0
+}
+
+const GENERAL = {
+  en: (severity: string) => ({ title: `Alert: ${severity}`, body: 'Open the app for details.' }),
+  vi: (severity: string) => ({ title: `Cảnh báo: ${severity}`, body: 'Mở ứng dụng để xem chi tiết.' }),
+} as const
+
+/** What the device is sent: at most 3,000 bytes. */
+async function messageOf(hub: Hub, row: Waiting): Promise<Buffer> {
+  const { title, body, link, id } = row.payload
+  const shown =
+    row.show_details === false && row.type !== 'test' ? GENERAL[row.language](row.severity) : { title, body }
+  const badge = await badgeOf(hub.database.db, row.user_id, row.level ?? 'critical')
+  const bytesOf = (bodyMax: number): Buffer =>
+    Buffer.from(
+      JSON.stringify({
+        type: row.type,
+        id,
+        title: shown.title.slice(0, TITLE_MAX).toWellFormed(),
+        body: shown.body.slice(0, bodyMax).toWellFormed(),
+        severity: row.severity,
+        link,
+        badge,
+        sent_at: new Date(hub.now()).toISOString(),
+      }),
+    )
+  const whole = bytesOf(BODY_MAX)
+  return whole.byteLength <= PAYLOAD_BYTES_MAX ? whole : bytesOf(0)
+}
+
+/** Posts a message to the push service of a device. Returns its status. */
+async function post(hub: Hub, row: Waiting, subscription: Subscription): Promise<number | 'not_allowed'> {
+  const destination = await destinationOf(hub, subscription.endpoint)
+  const [address] = destination?.addresses ?? []
+  if (!destination || address === undefined) return 'not_allowed'
+  const keys = await pushKeys(hub)
+  const response = await callAddress(destination.url, address, {
+    method: 'POST',
+    headers: {
+      Authorization: proofFor(destination.url, keys, hub.state.value('push.subject') ?? USUAL_SUBJECT, hub.now()),
+      'Content-Encoding': 'aes128gcm',
+      'Content-Type': 'application/octet-stream',
+      TTL: String(TTL_SECONDS),
+      Urgency: row.severity === 'critical' ? 'high' : 'normal',
+      Topic: createHash('sha256').update(row.topic).digest('base64url').slice(0, TOPIC_CHARS),
+    },
+    body: new Uint8Array(encryptPush(subscription, await messageOf(hub, row))),
+    timeoutMs: hub.config['webhooks.timeout'],
+  })
+  await response.body?.cancel()
+  return response.status
+}
+
+async function end(
+  db: Executor,
+  pushId: string,
+  state: 'delivered' | 'failed' | 'dropped',
+  reason: string | null,
+): Promise<void> {
+  await db.execute(sql`
+    update push_deliveries set state = ${state}, last_error = ${reason}, finished_at = now()
+    where id = ${pushId} and state = 'waiting'`)
+}
+
+async function deliver(hub: Hub, payload: JobPayload): Promise<void> {
+  const { db } = hub.database
+  const row = await loadWaiting(db, String(payload.push_id))
+  if (!row) return
+  const reason = await reasonToDrop(hub, row)
+  if (reason !== null) return end(db, row.id, 'dropped', reason)
+  const opened = hub.sealer.open(row.token_sealed)
+  if (opened === null) return end(db, row.id, 'failed', 'the subscription was sealed with a key that is gone')
+  await db.execute(sql`update push_deliveries set tries = tries + 1 where id = ${row.id}`)
+  // What was sealed was held to this form.
+  const status = await post(hub, row, JSON.parse(opened) as Subscription)
+  if (status === 404 || status === 410) {
+    await db.execute(sql`
+      update mobile_devices set enabled = false, disabled_reason = 'gone' where id = ${row.device_id}`)
+    return end(db, row.id, 'failed', `the push service answered ${status}`)
+  }
+  if (status === 'not_allowed') return end(db, row.id, 'failed', 'the address is not allowed')
+  if (status >= 200 && status < 300) {
+    hub.metrics.notifications.inc({ channel: 'push', result: 'delivered' })
+    await db.execute(sql`update mobile_devices set last_push_at = now() where id = ${row.device_id}`)
+    return end(db, row.id, 'delivered', null)
+  }
+  hub.metrics.notifications.inc({ channel: 'push', result: 'error' })
+  // The same message would be refused again, unless the service is busy.
+  if (status !== 429 && status < 500) return end(db, row.id, 'failed', `the push service answered ${status}`)
+  throw new Error(`push: answered ${status}`)
+}
+
+export function registerPush(hub: Hub): void {
+  hub.jobs.register('notifications.push', {
+    handle: payload => deliver(hub, payload),
+    onFailed: payload => end(hub.database.db, String(payload.push_id), 'failed', 'no answer'),
+  })
+}
