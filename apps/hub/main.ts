@@ -10,6 +10,7 @@ import {
   addTokenCommands,
   addUserCommands,
 } from './commands/commands.ts'
+import { addIacCommands, ExitCode } from './commands/iac-commands.ts'
 import { printer, type Run } from './commands/output.ts'
 import { type HubConfig, loadHubConfig, readConfigFile } from './config.ts'
 import { bringUpToDate, createHub, noDatabase, openHubDatabase, startHub } from './hub.ts'
@@ -163,6 +164,7 @@ function createProgram(): Command {
   addTokenCommands(program, run)
   addServiceCommands(program, run)
   addServerCommands(program, run)
+  addIacCommands(program, { url: process.env.HUB_URL, token: process.env.HUB_TOKEN })
   for (const command of program.commands) shared(command)
   return program
 }
@@ -174,6 +176,7 @@ export async function runHub(words: readonly string[]): Promise<number> {
     return 0
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode
+    if (error instanceof ExitCode) return error.code
     process.stderr.write(`hub: ${messageFor(error)}\n`)
     return 1
   }

@@ -1,6 +1,8 @@
 // REST: /monitoring/checks (decision G-119).
+
 import { Type } from '@sinclair/typebox'
 import { limits } from '../../../core/limits.ts'
+import { refuseManaged } from '../bindings/managed.ts'
 import { list } from '../platform/http/list.ts'
 import { paged, pageOf, pageQuery } from '../platform/http/paging.ts'
 import { boolean, integer, oneOf, optional, scope, text } from '../platform/http/request-schema.ts'
@@ -47,12 +49,18 @@ export const checkRoutes: readonly Route[] = [
       target: Type.Optional(target),
       ...common,
     }),
-    act: (context, row, body) => updateCheck(context, row.check.id, body),
+    act: async (context, row, body) => {
+      await refuseManaged(context, 'check', row.check.id)
+      return updateCheck(context, row.check.id, body)
+    },
   }),
   check.delete({
     summary: 'Delete a check and its rules',
     permissions: MANAGE,
-    act: (context, row) => deleteCheck(context, row.check.id),
+    act: async (context, row) => {
+      await refuseManaged(context, 'check', row.check.id)
+      await deleteCheck(context, row.check.id)
+    },
   }),
   check.act('enable', {
     summary: 'Enable a check',

@@ -2,7 +2,7 @@
 import type { Command } from 'commander'
 import type { Hub } from '../hub-context.ts'
 
-type Print = (result: Readonly<Record<string, unknown>>) => void
+export type Print = (result: Readonly<Record<string, unknown>>) => void
 
 /** Runs an act on an open hub and prints its result; set up and torn down by main.ts. */
 export type Run = (command: Command, act: (hub: Hub, print: Print) => Promise<void>) => Promise<void>

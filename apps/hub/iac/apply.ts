@@ -75,9 +75,8 @@ async function bind(writing: Writing, kind: ManifestKind, item: Item, resourceId
     resourceId,
     appliedSpec: item.spec ?? {},
     runId: item.runId,
-    drift: [],
-    driftedSince: null,
-    isStale: false,
+    // What it drifted before is looked at again.
+    isStale: true,
     updatedAt: new Date(writing.hub.now()),
   }
   await writing.tx.db

@@ -5,6 +5,8 @@ import { canonicalText } from '../../../core/iac/spec-diff.ts'
 import type { Unchecked } from '../../../core/json-object.ts'
 import type { Hub } from '../hub-context.ts'
 import type { FieldDrift } from '../platform/db/schema-iac.ts'
+import { inTransaction } from '../platform/db/transaction.ts'
+import { setConditions } from '../resources/conditions.ts'
 import { driftOf } from './compare.ts'
 import { manifestKind } from './kinds/kinds.ts'
 import type { Reading } from './kinds/manifest-kind.ts'
@@ -12,6 +14,7 @@ import { findNames } from './name-book.ts'
 
 const AT_ONCE = 500
 const COMPARED_SECONDS = 15 * 60
+const DRIFT = 'drift'
 
 type Due = {
   company_id: string
@@ -66,6 +69,28 @@ async function compareSome(hub: Hub): Promise<number> {
 export async function watchDrift(hub: Hub): Promise<void> {
   while ((await compareSome(hub)) === AT_ONCE) {
     // Each round takes the next ones.
+  }
+  await openConditions(hub)
+}
+
+type Lasting = { company_id: string; resource_kind: string; resource_id: string; slug: string; is_lasting: boolean }
+
+/** Drift that lasts 15 minutes is a condition of its resource, until it is over. */
+async function openConditions(hub: Hub): Promise<void> {
+  const rows = await hub.database.db.execute<Lasting>(sql`
+    select b.company_id, b.resource_kind, b.resource_id, b.slug,
+      coalesce(b.drifted_since < now() - make_interval(secs => ${COMPARED_SECONDS}), false) as is_lasting
+    from iac_bindings b left join resource_conditions c on c.kind = b.resource_kind and c.resource_id = b.resource_id
+      and c.code = ${DRIFT} and c.resolved_at is null
+    where (b.drifted_since < now() - make_interval(secs => ${COMPARED_SECONDS})) is true and c.id is null
+      or b.drifted_since is null and c.id is not null limit ${AT_ONCE}`)
+  for (const { company_id, resource_kind, resource_id, slug, is_lasting } of rows) {
+    const info = hub.kinds.get(resource_kind)
+    if (!info?.isResource) continue
+    const found = is_lasting ? [{ code: DRIFT, detail: { manifest: slug }, severity: 'warning' as const }] : []
+    await inTransaction(hub.database.db, tx =>
+      setConditions(tx, info, company_id, [resource_id], [DRIFT], new Map([[resource_id, found]])),
+    )
   }
 }
 

@@ -1,7 +1,9 @@
 // The five usual routes of a kind (resources.md 1.1), and what its further routes share: how an act answers a run, how
 // a changed resource is answered with its ETag.
+
 import { type TSchema, Type } from '@sinclair/typebox'
 import { isObject, type Unchecked } from '../../../core/json-object.ts'
+import { refuseManaged } from '../bindings/managed.ts'
 import { inTransaction, type Tx } from '../platform/db/transaction.ts'
 import { notFound } from '../platform/http/api-error.ts'
 import { collection } from '../platform/http/collection.ts'
@@ -156,6 +158,7 @@ function changeRoute(kind: Kind, shown: TSchema): Route {
       const { deleted_at, version, ...values } = await parseForm(kind, 'change', body)
       const write = resource.deleted_at === null ? writeChange : restoreResource
       const expected = expectedOf(context, { version })
+      await refuseManaged(context, kind.info.kind, resource.id)
       const row = await inTransaction(context.hub.database.db, tx =>
         write(tx, kind, editorOf(context), resource.id, values, expected),
       )
@@ -177,6 +180,7 @@ function deleteRoute(kind: Kind): Route {
     resource: context => resourceOf(kind, context),
     refusals: [409, 412],
     async handle(context) {
+      await refuseManaged(context, kind.info.kind, context.resource.id)
       await inTransaction(context.hub.database.db, tx =>
         deleteResource(tx, kind, editorOf(context), context.resource.id, expectedOf(context)),
       )

@@ -254,6 +254,12 @@ const referencesOf = (fields: Fields): Reference[] =>
       : [{ field, to, column: field, ...(value.type === 'array' ? { isList: true as const } : {}) }],
   )
 
+/** What every kind can have that manifests make. */
+const DRIFT: ConditionText = {
+  severity: 'warning',
+  text: { en: 'Differs from its manifest {manifest}', vi: 'Khác với manifest {manifest}' },
+}
+
 export function defineKind<F extends Fields>(definition: Definition<F>): Kind<RowOf<F>> {
   const fields: Fields = { ...commonFields, ...definition.fields }
   const table = tableOf(definition.table, fields)
@@ -266,7 +272,7 @@ export function defineKind<F extends Fields>(definition: Definition<F>): Kind<Ro
     nameColumn: 'name',
     permissions: definition.permissions,
     references: [...referencesOf(fields), ...(definition.references ?? [])],
-    conditions: definition.conditions ?? {},
+    conditions: { drift: DRIFT, ...definition.conditions },
     parent: parent && { kind: parent.of.info.kind, column: parent.column },
     isResource: true,
   }

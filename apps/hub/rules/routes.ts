@@ -1,8 +1,10 @@
 // REST: /monitoring/rules (decisions G-66, G-67).
+
 import { Type } from '@sinclair/typebox'
 import { ruleKinds, severities } from '../../../core/alerting/rules/rule.ts'
 import type { Unchecked } from '../../../core/json-object.ts'
 import { metrics } from '../../../core/series/catalogue.ts'
+import { refuseManaged } from '../bindings/managed.ts'
 import { list } from '../platform/http/list.ts'
 import { boolean, integer, oneOf, optional, scope, text } from '../platform/http/request-schema.ts'
 import { resourceRoutes } from '../platform/http/resource.ts'
@@ -119,19 +121,28 @@ export const ruleRoutes: readonly Route[] = [
     body: whole,
     crossFieldErrors: (context, given) =>
       faultsOfDraft(context, { ...given, kind: given.kind ?? context.resource.rule.kind }),
-    act: (context, row, body) => updateRule(context, row.rule.id, { ...body, kind: body.kind ?? row.rule.kind }, true),
+    act: async (context, row, body) => {
+      await refuseManaged(context, 'rule', row.rule.id)
+      return updateRule(context, row.rule.id, { ...body, kind: body.kind ?? row.rule.kind }, true)
+    },
   }),
   rule.change({
     summary: 'Change a rule',
     permissions: MANAGE,
     body: part,
     crossFieldErrors: (context, given) => faultsOfDraft(context, { ...toInput(context.resource), ...given }),
-    act: (context, row, body) => updateRule(context, row.rule.id, body, false),
+    act: async (context, row, body) => {
+      await refuseManaged(context, 'rule', row.rule.id)
+      return updateRule(context, row.rule.id, body, false)
+    },
   }),
   rule.delete({
     summary: 'Delete a rule',
     permissions: ['monitoring.delete'],
-    act: (context, row) => deleteRule(context, row.rule.id),
+    act: async (context, row) => {
+      await refuseManaged(context, 'rule', row.rule.id)
+      await deleteRule(context, row.rule.id)
+    },
   }),
   rule.act('enable', {
     summary: 'Enable a rule',

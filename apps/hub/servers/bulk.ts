@@ -46,10 +46,10 @@ export async function changeServers(
     const done: ServerRow[] = []
     const refused: Refusal[] = []
     const changed: Changed[] = []
-    for (const { server: before, agentId } of rows)
+    for (const { server: before, ...rest } of rows)
       try {
         const after = changedServer(before, change, updatedAt)
-        done.push({ server: after, agentId })
+        done.push({ server: after, ...rest })
         if (before.status !== after.status || JSON.stringify(before.tags) !== JSON.stringify(after.tags))
           changed.push({ before, after })
       } catch (error) {

@@ -95,7 +95,7 @@ async function knownServers(tx: Tx, companyId: string, names: readonly string[])
 
 type Change = { readonly before: Server; readonly input: Row['input']; readonly fields: readonly string[] }
 
-const shown = (server: Server): Unchecked => presentServer({ server, agentId: null })
+const shown = (server: Server): Unchecked => presentServer({ server, agentId: null, drift: null })
 
 /** The rows that differ from the stored servers, with the fields in which they do. */
 function changesOf(rows: readonly Row[], known: ReadonlyMap<string, Server>): Change[] {

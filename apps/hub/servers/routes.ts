@@ -1,8 +1,10 @@
 // REST: /servers (document 1 "Servers"; decision G-108).
+
 import { isIP } from 'node:net'
 import { Type } from '@sinclair/typebox'
 import { agentCollection } from '../agents/agent-list.ts'
 import { alertCollection } from '../alerts/alert-list.ts'
+import { refuseManaged } from '../bindings/managed.ts'
 import { invalidField } from '../platform/http/api-error.ts'
 import { bulkResponse } from '../platform/http/bulk.ts'
 import { list } from '../platform/http/list.ts'
@@ -123,13 +125,17 @@ export const serverRoutes: readonly Route[] = [
     body: Type.Object({ name: Type.Optional(text(255)), ...fields }),
     async act(context, row, body) {
       checkAddress(body)
+      await refuseManaged(context, 'server', row.server.id)
       return updateServer(context, row.server.id, body)
     },
   }),
   server.delete({
     summary: 'Delete a server; it can be restored',
     permissions: DELETE,
-    act: (context, row) => deleteServer(context, row.server.id),
+    act: async (context, row) => {
+      await refuseManaged(context, 'server', row.server.id)
+      await deleteServer(context, row.server.id)
+    },
   }),
   anyServer.act('restore', {
     summary: 'Undo a deletion',

@@ -2,6 +2,7 @@
 import { asc, isNotNull, isNull, type SQL, sql } from 'drizzle-orm'
 import type { Executor } from '../platform/db/connect.ts'
 import { servers } from '../platform/db/schema.ts'
+import type { FieldDrift } from '../platform/db/schema-iac.ts'
 import { permissionDenied } from '../platform/http/api-error.ts'
 import { collection, equals, filter, ofCompany, search } from '../platform/http/collection.ts'
 import { oneOf, text } from '../platform/http/request-schema.ts'
@@ -9,14 +10,24 @@ import { healthBlocks } from './health.ts'
 import { serverResponse, serverStatuses } from './server-response.ts'
 
 export type Server = typeof servers.$inferSelect
-export type ServerRow = { readonly server: Server; readonly agentId: string | null }
+export type ServerRow = {
+  readonly server: Server
+  readonly agentId: string | null
+  /** Null where no manifest is bound to it, or nobody looked. */
+  readonly drift: readonly FieldDrift[] | null
+}
 
 const AGENT_ID: SQL<string | null> = sql`(select a.id from monitoring_agents a
   where a.server_id = servers.id and a.state <> 'revoked' order by a.enrolled_at desc limit 1)`
 
-export const selectServers = (db: Executor) => db.select({ server: servers, agentId: AGENT_ID }).from(servers)
+/** Where it is no longer what its manifest says; null for one that no manifest is bound to. */
+const DRIFT: SQL<readonly FieldDrift[] | null> = sql`(select b.drift from iac_bindings b
+  where b.company_id = servers.company_id and b.resource_kind = 'server' and b.resource_id = servers.id)`
 
-export const presentServer = ({ server, agentId }: ServerRow) => ({
+export const selectServers = (db: Executor) =>
+  db.select({ server: servers, agentId: AGENT_ID, drift: DRIFT }).from(servers)
+
+export const presentServer = ({ server, agentId, drift }: ServerRow) => ({
   id: server.id,
   company_id: server.companyId,
   name: server.name,
@@ -33,6 +44,8 @@ export const presentServer = ({ server, agentId }: ServerRow) => ({
   disk_gb: server.diskGb,
   status: server.status,
   origin: server.origin,
+  drifted: (drift ?? []).length > 0,
+  drift: drift ?? [],
   notes: server.notes,
   agent_id: agentId,
   created_at: server.createdAt,

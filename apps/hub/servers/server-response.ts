@@ -26,6 +26,9 @@ const healthBlock = named('ServerHealthBlock', {
   open_alerts: amount(),
 })
 
+const anyValue = () => Type.Unsafe<unknown>({})
+const fieldDrift = named('FieldDrift', { field: string(), intended: anyValue(), actual: anyValue() })
+
 export const serverResponse = named('Server', {
   id: id(),
   company_id: id(),
@@ -43,6 +46,9 @@ export const serverResponse = named('Server', {
   disk_gb: nullable(Type.Integer()),
   status: oneOf(serverStatuses),
   origin: oneOf(serverOrigins),
+  /** Whether it is no longer what its manifest says, and where. */
+  drifted: Type.Boolean(),
+  drift: listed(fieldDrift),
   notes: nullable(string()),
   agent_id: nullable(id()),
   created_at: time(),

@@ -1,7 +1,9 @@
 // REST: /monitoring/silences (decisions G-121, G-178, G-179).
+
 import { Type } from '@sinclair/typebox'
 import { frequencies } from '../../../core/lifecycle/silence-windows.ts'
 import { limits } from '../../../core/limits.ts'
+import { refuseManaged } from '../bindings/managed.ts'
 import { list } from '../platform/http/list.ts'
 import {
   instant,
@@ -76,7 +78,10 @@ export const silenceRoutes: readonly Route[] = [
       rule_ids: ruleIds,
       recurrence,
     }),
-    act: (context, row, body) => updateSilence(context, row.silence.id, body),
+    act: async (context, row, body) => {
+      await refuseManaged(context, 'silence', row.silence.id)
+      return updateSilence(context, row.silence.id, body)
+    },
   }),
   silence.act('end', {
     summary: 'End a silence now',
@@ -86,6 +91,9 @@ export const silenceRoutes: readonly Route[] = [
   silence.delete({
     summary: 'Delete a silence',
     permissions: MANAGE,
-    act: (context, row) => deleteSilence(context, row.silence.id),
+    act: async (context, row) => {
+      await refuseManaged(context, 'silence', row.silence.id)
+      await deleteSilence(context, row.silence.id)
+    },
   }),
 ]

@@ -1,6 +1,8 @@
 // REST: /webhooks (decision G-105).
+
 import { Type } from '@sinclair/typebox'
 import { severities } from '../../../core/alerting/rules/rule.ts'
+import { refuseManaged } from '../bindings/managed.ts'
 import { queuedResponse, redeliver, webhookDeliveries } from '../notifications/deliveries.ts'
 import { templateTypes } from '../notifications/templates.ts'
 import { list } from '../platform/http/list.ts'
@@ -59,9 +61,19 @@ export const webhookRoutes: readonly Route[] = [
     summary: 'Change a webhook',
     permissions: MANAGE,
     body: Type.Object({ name: Type.Optional(text(255)), url: Type.Optional(text(URL_MAX)), ...settings }),
-    act: changeWebhook,
+    act: async (context, row, body) => {
+      await refuseManaged(context, 'webhook', row.id)
+      return changeWebhook(context, row, body)
+    },
   }),
-  webhook.delete({ summary: 'Delete a webhook', permissions: MANAGE, act: deleteWebhook }),
+  webhook.delete({
+    summary: 'Delete a webhook',
+    permissions: MANAGE,
+    act: async (context, row) => {
+      await refuseManaged(context, 'webhook', row.id)
+      await deleteWebhook(context, row)
+    },
+  }),
   webhook.act('enable', {
     summary: 'Enable a webhook',
     permissions: MANAGE,

@@ -1,0 +1,197 @@
+// `hub iac`: manifests of a folder over the REST API, as a pipeline needs it. Works without a database or
+// configuration:
+// an address and a token are enough.
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join, relative, resolve } from 'node:path'
+import type { Command } from 'commander'
+import { isObject, type Unchecked } from '../../../core/json-object.ts'
+import { type Print, printer } from './output.ts'
+
+const TIMEOUT_MS = 60_000
+const POLL_MS = 1_000
+const MANIFESTS_MAX = 25
+/** As `diff` and others say it: everything went well, and there are changes. */
+const HAS_CHANGES = 2
+
+type IacEnvironment = { readonly url: string | undefined; readonly token: string | undefined }
+type Options = { url?: string; tokenFile?: string; json?: boolean; title?: string; run?: string; kind?: string[] }
+type SentFile = { readonly path: string; readonly contents: string }
+
+/** The command ends with this code; what there is to say has been printed. */
+export class ExitCode extends Error {
+  constructor(readonly code: number) {
+    super(`exit code ${code}`)
+  }
+}
+
+class Api {
+  constructor(
+    private readonly url: string,
+    private readonly token: string,
+  ) {}
+
+  async call(method: string, path: string, body?: unknown): Promise<Unchecked> {
+    const response = await fetch(`${this.url}/api/v1${path}`, {
+      method,
+      headers: {
+        Authorization: `Bearer ${this.token}`,
+        Accept: 'application/json',
+        ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+      },
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+    const answer: unknown = await response.json().catch(() => null)
+    if (response.ok && isObject(answer)) return answer
+    const told = isObject(answer) ? answer : {}
+    const fields = isObject(told.errors)
+      ? Object.entries(told.errors).map(([field, texts]) => `\n  ${field}: ${String(texts)}`)
+      : []
+    throw new Error(`${method} ${path} answered ${response.status}: ${String(told.message ?? '')}${fields.join('')}`)
+  }
+}
+
+function apiOf(options: Options, environment: IacEnvironment): Api {
+  const url = options.url ?? environment.url
+  const token = options.tokenFile === undefined ? environment.token : readFileSync(options.tokenFile, 'utf8').trim()
+  if (!url) throw new Error('give the address of the hub: --url, or HUB_URL')
+  if (!token) throw new Error('give a token: --token-file, or HUB_TOKEN')
+  return new Api(url.replace(/\/+$/, ''), token)
+}
+
+/** The manifests below a folder, by their paths there. */
+function manifestsIn(folder: string): SentFile[] {
+  const files = readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter(entry => entry.isFile() && /\.ya?ml$/.test(entry.name))
+    .map(entry => join(entry.parentPath, entry.name))
+    .sort()
+  if (files.length === 0) throw new Error(`${folder} holds no .yml file`)
+  if (files.length > MANIFESTS_MAX)
+    throw new Error(
+      `${folder} holds ${files.length} manifests, a run has at most ${MANIFESTS_MAX}: name a folder in it`,
+    )
+  return files.map(file => ({ path: relative(folder, file), contents: readFileSync(file, 'utf8') }))
+}
+
+const objectsOf = (value: unknown): Unchecked[] => (Array.isArray(value) ? value.filter(isObject) : [])
+const dataOf = (answer: Unchecked): Unchecked => (isObject(answer.data) ? answer.data : {})
+
+const SIGNS: Readonly<Record<string, string>> = { create: '+', update: '~', delete: '-', none: ' ' }
+
+/** What a run would do, or did, for people. */
+function printRun(run: Unchecked, print: (line: string) => void): void {
+  for (const { path, line, message } of objectsOf(run.errors))
+    print(`${String(path)}${line === null ? '' : `:${String(line)}`}: ${String(message)}`)
+  for (const item of objectsOf(run.items)) {
+    const state =
+      item.status === 'planned' ? '' : `  ${String(item.status)}${item.error ? `: ${String(item.error)}` : ''}`
+    print(`${SIGNS[String(item.action)] ?? '?'} ${String(item.kind)} ${String(item.name)}${state}`)
+    for (const { field, old, new: fresh } of item.action === 'update' ? objectsOf(item.diff) : [])
+      print(`    ${String(field)}: ${JSON.stringify(old)} -> ${JSON.stringify(fresh)}`)
+  }
+}
+
+const countChanges = (run: Unchecked): number => objectsOf(run.items).filter(item => item.action !== 'none').length
+
+type Work = (api: Api, folder: string, options: Options, say: (line: string) => void) => Promise<Unchecked>
+
+async function plan(api: Api, folder: string): Promise<Unchecked> {
+  return dataOf(await api.call('POST', '/iac/validate', { manifests: manifestsIn(folder) }))
+}
+
+const showPlan: Work = async (api, folder, _options, say) => {
+  const run = await plan(api, folder)
+  printRun(run, say)
+  if (run.status === 'invalid') throw new ExitCode(1)
+  say(String(run.title))
+  if (countChanges(run) > 0) throw new ExitCode(HAS_CHANGES)
+  return run
+}
+
+const validate: Work = async (api, folder, _options, say) => {
+  const run = await plan(api, folder)
+  if (run.status === 'invalid') {
+    printRun({ errors: run.errors }, say)
+    throw new ExitCode(1)
+  }
+  say('valid')
+  return run
+}
+
+/**
+ * Applies and waits until the hub has done what it can. Exit code 2: something still waits, for example for approval.
+ */
+const apply: Work = async (api, folder, options, say) => {
+  const submitted = options.run
+    ? dataOf(await api.call('GET', `/iac/runs/${encodeURIComponent(options.run)}`))
+    : dataOf(await api.call('POST', '/iac/runs', { manifests: manifestsIn(folder), title: options.title ?? null }))
+  if (submitted.status === 'invalid') {
+    printRun(submitted, say)
+    throw new ExitCode(1)
+  }
+  const path = `/iac/runs/${String(submitted.id)}`
+  await api.call('POST', `${path}/apply`)
+  for (;;) {
+    const run = dataOf(await api.call('GET', path))
+    if (run.queued_at === null) {
+      printRun(run, say)
+      say(`run ${String(run.id)}: ${String(run.status)}`)
+      if (objectsOf(run.items).some(item => item.status === 'failed')) throw new ExitCode(1)
+      if (run.status !== 'applied') throw new ExitCode(HAS_CHANGES)
+      return run
+    }
+    await new Promise(done => setTimeout(done, POLL_MS))
+  }
+}
+
+const write: Work = async (api, folder, options, say) => {
+  const all = objectsOf((await api.call('GET', '/iac/kinds')).data).map(kind => String(kind.kind))
+  const root = resolve(folder)
+  let count = 0
+  for (const kind of options.kind ?? all)
+    for (let page = 1, last = 1; page <= last; page++) {
+      const answer = await api.call('GET', `/iac/export/${encodeURIComponent(kind)}?page=${page}`)
+      last = isObject(answer.meta) ? Number(answer.meta.last_page) : 1
+      for (const { path, contents } of objectsOf(answer.data)) {
+        const file = resolve(root, String(path))
+        if (!file.startsWith(`${root}/`)) throw new Error(`the hub names a file outside ${folder}: ${String(path)}`)
+        mkdirSync(dirname(file), { recursive: true })
+        writeFileSync(file, String(contents))
+        count++
+      }
+    }
+  say(`${count} manifests written to ${folder}`)
+  return { count }
+}
+
+export function addIacCommands(program: Command, environment: IacEnvironment): void {
+  const iac = program.command('iac').description('manifests of a folder, over the API (HUB_URL, HUB_TOKEN)')
+  const add = (name: string, description: string, work: Work) =>
+    iac
+      .command(`${name} <dir>`)
+      .description(description)
+      .option('--url <url>', 'the address of the hub')
+      .option('--token-file <file>', 'a file with an API token')
+      .action(async (folder: string, _options: unknown, command: Command) => {
+        const options = command.optsWithGlobals<Options>()
+        const print: Print = printer(options.json ?? false)
+        const lines: string[] = []
+        const say = (line: string) => {
+          lines.push(line)
+          if (!options.json) process.stdout.write(`${line}\n`)
+        }
+        try {
+          const result = await work(apiOf(options, environment), folder, options, say)
+          if (options.json) print(result)
+        } catch (error) {
+          if (options.json && error instanceof ExitCode) print({ exit_code: error.code, lines })
+          throw error
+        }
+      })
+  add('validate', 'say every fault of the manifests; nothing is stored', validate)
+  add('plan', 'what applying would do; exit code 2: there are changes', showPlan)
+  add('apply', 'submit, apply and wait; exit code 2: something waits for approval', apply)
+    .option('--run <id>', 'apply this run instead of a new one')
+    .option('--title <text>', 'the title of the run')
+  add('export', 'write what exists as manifests', write).option('--kind <kind...>', 'only these kinds')
+}

@@ -1,0 +1,59 @@
+// `hub iac` against a real hub: what it prints, and its exit codes.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { TestHub } from './hub-harness.ts'
+import { type Acme, acme, manifest } from './iac-rig.ts'
+
+let hub: TestHub
+let own: Acme
+let folder: string
+
+beforeAll(async () => {
+  hub = await TestHub.start()
+  own = await acme(hub)
+  folder = mkdtempSync(join(tmpdir(), 'iac-'))
+})
+afterAll(async () => {
+  rmSync(folder, { recursive: true, force: true })
+  await hub.stop()
+})
+
+function put(path: string, contents: string): void {
+  const file = join(folder, path)
+  mkdirSync(dirname(file), { recursive: true })
+  writeFileSync(file, contents)
+}
+
+async function run(...words: string[]): Promise<{ code: number; out: string; err: string }> {
+  const child = Bun.spawn(['bun', 'apps/hub/main.ts', 'iac', ...words], {
+    cwd: join(import.meta.dir, '..', '..'),
+    env: { ...process.env, HUB_URL: hub.url, HUB_TOKEN: own.token },
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const [out, err, code] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ])
+  return { code, out, err }
+}
+
+test('a folder is validated, planned with exit code 2, applied, planned with 0, and exported', async () => {
+  const { path, contents } = manifest(own.slug, 'server', 'web-1', { hostname: 'web-1.example.com' })
+  put(path, `${contents}  colour: red\n`)
+  const invalid = await run('validate', folder)
+  expect([invalid.code, invalid.out]).toEqual([1, `${path}:8: spec.colour: unknown key\n`])
+  put(path, contents)
+  expect(await run('plan', folder)).toEqual({ code: 2, out: '+ server web-1\nCreate server web-1\n', err: '' })
+  const applied = await run('apply', folder, '--title', 'from git')
+  expect([applied.code, applied.out]).toEqual([0, expect.stringContaining('+ server web-1  applied\nrun ')])
+  const planned = await run('plan', folder, '--json')
+  expect([planned.code, JSON.parse(planned.out).items[0].action]).toEqual([0, 'none'])
+  const target = join(folder, 'out')
+  expect((await run('export', target, '--kind', 'server')).out).toBe(`1 manifests written to ${target}\n`)
+  expect(readFileSync(join(target, path), 'utf8')).toContain('hostname: web-1.example.com')
+  expect((await run('plan', join(target), '--url', 'http://127.0.0.1:1')).code).toBe(1)
+})

@@ -1,0 +1,410 @@
+// Manifests: their form, what is refused, the form endpoint, validation, export, schemas, attachments (resources.md
+// §6).
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import addFormats from 'ajv-formats'
+import { parse } from 'yaml'
+import { watchDrift } from '../../apps/hub/iac/drift.ts'
+import { type Json, TestHub } from './hub-harness.ts'
+import { type Acme, acme, applied, manifest, submit } from './iac-rig.ts'
+
+let hub: TestHub
+let own: Acme
+
+beforeAll(async () => {
+  hub = await TestHub.start()
+  own = await acme(hub)
+})
+afterAll(() => hub.stop())
+
+const server = (name: string, spec: Json = {}, more: Json = {}) => manifest(own.slug, 'server', name, spec, more)
+/** The errors of a run of one text. */
+async function errorsOf(contents: string, path = 'x.yml'): Promise<Json[]> {
+  const run = await submit(hub, own, [{ path, contents }])
+  expect([run.status, run.items]).toEqual(['invalid', []])
+  for (const error of run.errors) expect(error.path).toBe(path)
+  return run.errors
+}
+const messages = async (contents: string, path?: string): Promise<string> =>
+  (await errorsOf(contents, path)).map(error => error.message).join('\n')
+const head = (kind = 'server', company = own.slug, name = 'a') =>
+  `apiVersion: hub/v1\nkind: ${kind}\nmetadata: {company: ${company}, name: ${name}}\n`
+
+describe('what is refused', () => {
+  test('[IAC-002] [IAC-003] [IAC-004] [IAC-005] [RES-119] the number of manifests and their members', async () => {
+    const { call } = await hub.token(own.userId)
+    const post = async (body: Json): Promise<[number, string[]]> => {
+      const answer = await call('POST', '/iac/runs', body)
+      return [answer.status, Object.keys(answer.body.errors ?? {})]
+    }
+    expect(await post({})).toEqual([422, ['manifests']])
+    expect(await post({ manifests: [] })).toEqual([422, ['manifests']])
+    expect(await post({ manifests: Array(26).fill(server('x')) })).toEqual([422, ['manifests']])
+    expect(await post({ manifests: [{ contents: 'x' }] })).toEqual([422, ['manifests.0.path']])
+    expect(await post({ manifests: [{ path: 'x' }] })).toEqual([422, ['manifests.0.contents']])
+    expect(await post({ manifests: [{ path: 'x', contents: 'é'.repeat(200_000) }] })).toEqual([
+      422,
+      ['manifests.0.contents'],
+    ])
+    expect(await post({ manifests: [server('x')], title: 'x'.repeat(256) })).toEqual([422, ['title']])
+  })
+
+  test('[IAC-010] [IAC-029] [IAC-030] [IAC-031] [RES-120] [G-127] a path of three parts that says something else', async () => {
+    const { contents } = server('a', {})
+    expect(await messages(contents, `check/${own.slug}/a.yml`)).toContain('kind')
+    expect(await messages(contents, 'server/other/a.yml')).toContain('company')
+    expect(await messages(contents, `server/${own.slug}/b.yml`)).toContain('name')
+    expect((await submit(hub, own, [{ path: 'any/where/else/a.yml', contents }])).status).toBe('planned')
+  })
+
+  test('[RES-129] unknown keys, second documents, tags, bombs and text that is no UTF-8, with their lines', async () => {
+    expect(await errorsOf(`${head()}spec:\n  hostname: a\n  colour: red\n`)).toEqual([
+      { path: 'x.yml', line: 6, message: 'spec.colour: unknown key' },
+    ])
+    expect(await messages(`${head()}spec: {}\nextra: 1\n`)).toContain('extra: unknown key')
+    expect((await errorsOf(`${head()}spec: {}\n---\na: 1\n`))[0]).toMatchObject({
+      line: 5,
+      message: expect.stringContaining('one YAML document'),
+    })
+    expect((await errorsOf(`${head()}spec: {hostname: !!str a}\n`))[0]).toMatchObject({
+      line: 4,
+      message: expect.stringContaining('tags'),
+    })
+    const bomb = ['a: &a [x,x,x,x,x,x,x,x,x]']
+    for (const [index, name] of [...'bcdefghij'].entries())
+      bomb.push(`${name}: &${name} [${Array(9).fill(`*${'abcdefghi'[index]}`).join(',')}]`)
+    expect(await messages(bomb.join('\n'))).toContain('alias')
+    expect(await messages(`a: &a 1\nb: [${'*a,'.repeat(80_000)}]`)).toContain('at most 100 aliases')
+    expect(await messages('['.repeat(200_000))).toContain('20 levels')
+    expect(await messages('- '.repeat(100_000))).toContain('20 levels')
+    expect((await errorsOf(`${head()}spec: {hostname: "\ufffd"}\n`))[0]).toMatchObject({
+      line: 4,
+      message: expect.stringContaining('UTF-8'),
+    })
+    expect(await messages(`${head()}spec: {hostname: a, hostname: b}\n`)).toContain('stands twice')
+    expect(await messages('just text')).toContain('must be a map')
+  })
+
+  test('[RES-130] [RES-131] unknown kinds, versions and companies name what is allowed; foreign ones read like unknown ones', async () => {
+    const other = await acme(hub)
+    expect(await messages(`${head('planet')}spec: {}\n`)).toMatch(/kind: unknown kind; allowed: .*server/)
+    expect(await messages(head().replace('hub/v1', 'hub/v9'))).toContain('must be hub/v1')
+    const unknown = await messages(`${head('server', 'nobody')}spec: {}\n`)
+    const foreign = await messages(`${head('server', other.slug)}spec: {}\n`)
+    expect(unknown).toContain(own.slug)
+    expect(foreign).toBe(unknown)
+    expect(await messages(`${head('server', own.slug, 'Not_A_Slug')}spec: {}\n`)).toContain('metadata.name')
+  })
+
+  test('values outside their domain, and what refers to nothing, are errors of planning', async () => {
+    expect(await messages(`${head()}spec: {cpu_cores: 0, ip_address: 1.2.3.4}\n`)).toBe(
+      'spec.cpu_cores: must be at least 1',
+    )
+    expect(await messages(`${head()}spec: {ip_address: not-an-ip}\n`)).toContain('spec.ip_address')
+    const check = `${head('check')}spec:\n  type: tcp\n  target: {target: "a:1"}\n  scope: {servers: [nowhere]}\n`
+    expect(await errorsOf(check)).toMatchObject([
+      { line: 7, message: expect.stringContaining('there is no server nowhere') },
+    ])
+    expect(
+      await messages(
+        `${head('alert-rule')}spec: {severity: info, scope: {all: true}, metric: nope, operator: ">", threshold: 1}\n`,
+      ),
+    ).toContain('metric')
+  })
+
+  test('[RES-128] two manifests of one resource name both paths', async () => {
+    const [one, two] = [server('twin', {}), { ...server('twin', {}), path: 'other.yml' }]
+    const run = await submit(hub, own, [one, two])
+    expect(run.status).toBe('invalid')
+    expect(run.errors[0].message).toContain(one.path)
+    expect(run.errors[0].message).toContain(two.path)
+    const named = await submit(hub, own, [server('twin-a', { name: 'Twin' }), server('twin-b', { name: 'twin' })])
+    expect(named.errors[0].message).toContain('twin-a.yml')
+  })
+
+  test('[RES-018] [RES-144] a secret is an error, and stands nowhere afterwards', async () => {
+    const secret = `s3cr3t-${crypto.randomUUID()}`
+    const texts = [
+      `${head('webhook')}spec:\n  url: https://example.com\n  secret: ${secret}\n`,
+      `${head()}spec: {password: "${secret}"}\n`,
+      `${head()}spec: {api_key: ${secret}\n  broken: [\n`,
+    ]
+    const run = await submit(
+      hub,
+      own,
+      texts.map((contents, index) => ({ path: `${index}.yml`, contents })),
+    )
+    expect(run.status).toBe('invalid')
+    expect(run.errors.find((error: Json) => error.path === '0.yml').message).toContain(
+      'set it with PATCH after applying',
+    )
+    const timeline = (await own.call('GET', `/iac/runs/${run.id}/timeline`)).body
+    const log = (await own.call('GET', '/audit-log')).body
+    expect(JSON.stringify([run, timeline, log])).not.toContain(secret)
+    expect(run.files[0].contents).toContain('(hidden)')
+  })
+
+  test('[RES-147] [IAC-007] a description keeps plain HTML alone', async () => {
+    const description =
+      '<p onclick="x()">Why <b>now</b></p><script>alert(1)</script><a href="javascript:x()">a</a><a href="https://example.com/?a=1&b=2" onmouseover=x>b</a><img src=x onerror=y><a href="java\nscript:x">c</a>'
+    const run = await submit(hub, own, [server('html')], { description })
+    expect(run.description).toBe(
+      '<p>Why <b>now</b></p><a>a</a><a href="https://example.com/?a=1&amp;b=2">b</a><a>c</a>',
+    )
+  })
+})
+
+describe('other ways in', () => {
+  test('[IAC-033] [IAC-032] [RES-121] [RES-263] with YAML off runs are refused, the form and validation go on', async () => {
+    const company = await acme(hub)
+    const settings = '/system/settings/iac.yaml_upload_enabled'
+    expect((await company.call('PUT', `${settings}?level=company`, { value: false })).status).toBe(200)
+    const file = manifest(company.slug, 'server', 'formed', { hostname: 'h' })
+    const refused = await company.call('POST', '/iac/runs', { manifests: [file] })
+    expect([refused.status, refused.body.reason]).toEqual([403, 'iac_upload_disabled'])
+    const form = { kind: 'server', company: company.slug, name: 'formed', spec: { hostname: 'h' }, title: 'By form' }
+    const made = await company.call('POST', '/iac/form', { ...form, apply: true })
+    expect([made.status, made.body.data.status, made.body.data.title]).toEqual([201, 'applied', 'By form'])
+    expect(made.body.data.files).toMatchObject([{ path: `server/${company.slug}/formed.yml` }])
+    expect((await company.call('POST', '/iac/form', { manifests: [file] })).body.data.items[0].action).toBe('none')
+    const valid = await company.call('POST', '/iac/validate', { manifests: [file] })
+    expect([valid.status, valid.body.data.status, 'id' in valid.body.data]).toEqual([200, 'planned', false])
+    expect((await company.call('GET', '/iac/runs')).body.meta.total).toBe(2)
+    expect((await own.call('POST', '/iac/validate', { manifests: [server('still-on')] })).status).toBe(200)
+  })
+
+  test('[IAC-034] [RES-146] [G-130] the 11th submission of a token within a minute answers 429', async () => {
+    const { call } = await hub.token(own.userId)
+    const body = { manifests: [server('rate')] }
+    const paths = ['/iac/runs', '/iac/validate', '/iac/form']
+    for (let sent = 0; sent < 10; sent++) expect((await call('POST', paths[sent % 3]!, body)).status).toBeLessThan(300)
+    const eleventh = await call('POST', '/iac/validate', body)
+    expect(eleventh.status).toBe(429)
+    expect(Number(eleventh.headers.get('retry-after'))).toBeGreaterThan(0)
+    expect((await (await hub.token(own.userId)).call('POST', '/iac/validate', body)).status).toBe(200)
+  })
+
+  test('[IAC-035] [RES-149] the path without v1 works and says that it is deprecated', async () => {
+    const { status, headers } = await own.call('GET', '/api/iac/runs')
+    expect([status, headers.get('deprecation')]).toEqual([200, 'true'])
+  })
+
+  test('[IAC-018] [IAC-019] [IAC-020] [IAC-021] [IAC-022] [IAC-023] [IAC-024] the list: search, filters, newest first, own company', async () => {
+    const company = await acme(hub)
+    const other = await hub.user(company.companyId, ['iac.submit'])
+    const first = await submit(hub, company, [manifest(company.slug, 'server', 'one', {})], { title: 'Alpha' })
+    const second = await submit(hub, other, [manifest(company.slug, 'server', 'two', {})], { title: 'Beta' })
+    const bad = await submit(hub, company, [{ path: 'x', contents: 'x' }])
+    const ids = async (query: string): Promise<string[]> =>
+      (await company.call('GET', `/iac/runs${query}`)).body.data.map((run: Json) => run.id)
+    expect(await ids('')).toEqual([bad.id, second.id, first.id])
+    expect(await ids('?search=alph')).toEqual([first.id])
+    expect(await ids(`?search=${second.id}`)).toEqual([second.id])
+    expect(await ids('?status=invalid')).toEqual([bad.id])
+    expect(await ids('?mine=1')).toEqual([bad.id, first.id])
+    expect(await ids('?kind=server')).toEqual([second.id, first.id])
+    expect((await company.call('GET', '/iac/runs?status=bad')).status).toBe(422)
+    expect((await other.call('GET', '/iac/runs')).status).toBe(403)
+    expect((await own.call('GET', `/iac/runs/${first.id}`)).status).toBe(404)
+  })
+
+  test('[IAC-027] [RES-124] [RES-125] the submitter sees their own run; others need iac.view', async () => {
+    const submitter = await hub.user(own.companyId, ['iac.submit'])
+    const run = await submit(hub, submitter, [server('mine')])
+    expect((await submitter.call('GET', `/iac/runs/${run.id}`)).status).toBe(200)
+    const colleague = await hub.user(own.companyId, ['iac.submit'])
+    expect((await colleague.call('GET', `/iac/runs/${run.id}`)).status).toBe(403)
+    expect((await colleague.call('POST', `/iac/runs/${run.id}/cancel`)).status).toBe(403)
+  })
+})
+
+describe('afterwards', () => {
+  test('[RES-127] [RES-148] what is exported plans to nothing, and its schema accepts it and no unknown key', async () => {
+    const company = await acme(hub)
+    const post = (path: string, body: Json) => company.call('POST', path, body)
+    const { data: web } = (await post('/servers', { name: 'Web 1', tags: ['b', 'a'], environment: 'prod' })).body
+    await post('/servers', { name: 'plain', hostname: 'h', cpu_cores: 2 })
+    await post('/monitoring/checks', {
+      name: 'up',
+      type: 'http',
+      target: { url: 'https://example.com' },
+      scope: { server_ids: [web.id] },
+    })
+    await post('/monitoring/checks', {
+      name: 'up',
+      type: 'port',
+      target: { port: 22, proto: 'tcp' },
+      scope: { all: true },
+    })
+    await post('/monitoring/silences', {
+      scope: { tags: ['a'] },
+      reason: 'works',
+      ends_at: new Date(Date.now() + 3_600_000).toISOString(),
+    })
+    await post('/subnets', { cidr: '10.20.0.0/24', gateway: '10.20.0.1', tags: ['net'] })
+    const ajv = new Ajv2020({ strict: false })
+    addFormats.default(ajv)
+    ajv.addFormat('time-zone', true)
+    for (const { kind } of (await company.call('GET', '/iac/kinds')).body.data) {
+      const { body } = await company.call('GET', `/iac/export/${kind}`)
+      const schema = (await company.call('GET', `/iac/kinds/${kind}/schema`)).body.data
+      const isValid = ajv.compile(schema)
+      for (const { contents } of body.data) {
+        const value = parse(contents)
+        expect([kind, isValid(value), isValid.errors]).toEqual([kind, true, null])
+        expect(isValid({ ...value, spec: { ...value.spec, colour: 'red' } })).toBe(false)
+      }
+      if (body.data.length === 0) continue
+      const run = await submit(hub, company, body.data)
+      expect(run.errors).toEqual([])
+      for (const item of run.items)
+        expect([kind, item.name, item.action, item.diff]).toEqual([kind, item.name, 'none', []])
+    }
+    const yaml = await fetch(`${hub.url}/api/v1/iac/export/server`, {
+      headers: { Authorization: `Bearer ${company.token}`, Accept: 'application/yaml' },
+    })
+    expect([yaml.status, yaml.headers.get('content-type')]).toEqual([200, 'application/yaml; charset=utf-8'])
+    expect(await yaml.text()).toContain(`---\n# path: server/${company.slug}/plain.yml\napiVersion: hub/v1\n`)
+    expect((await company.call('GET', '/iac/export/planet')).status).toBe(404)
+  })
+
+  test('a subnet of the registry, a server in it and a check on that server are made in that order', async () => {
+    const company = await acme(hub)
+    const of = (kind: string, name: string, spec: Json) => manifest(company.slug, kind, name, spec)
+    const files = [
+      of('check', 'ssh', { type: 'port', target: { port: 22, proto: 'tcp' }, scope: { servers: ['app'] } }),
+      of('server', 'app', { subnet: 'lan', ip_address: '10.9.0.5' }),
+      of('subnet', 'lan', { cidr: '10.9.0.0/24', gateway: '10.9.0.1' }),
+    ]
+    const run = await submit(hub, company, files, { apply: true })
+    expect(run.items.map((item: Json) => [item.kind, item.status, item.error])).toEqual([
+      ['subnet', 'applied', null],
+      ['server', 'applied', null],
+      ['check', 'applied', null],
+    ])
+    const [subnet] = (await company.call('GET', '/subnets')).body.data
+    const [app] = (await company.call('GET', '/servers')).body.data
+    expect([subnet.origin, subnet.version, app.subnet_id]).toEqual(['iac', 1, subnet.id])
+    expect(subnet.created_by.id).toBe(company.userId)
+    const again = await submit(hub, company, files)
+    expect(again.items.map((item: Json) => item.action)).toEqual(['none', 'none', 'none'])
+  })
+
+  test('[RES-145] a cancelled run is not applied, its tickets close, and it keeps its status', async () => {
+    const run = await submit(hub, own, [server('cancelled')])
+    const { body } = await own.call('POST', `/iac/runs/${run.id}/cancel`)
+    expect([body.data.status, body.data.cancelled_at !== null]).toEqual(['planned', true])
+    for (const act of ['apply', 'replan']) {
+      const refused = await own.call('POST', `/iac/runs/${run.id}/${act}`)
+      expect([refused.status, Object.keys(refused.body.errors)]).toEqual([422, ['status']])
+    }
+    const done = await submit(hub, own, [server('done')], { apply: true })
+    expect((await own.call('POST', `/iac/runs/${done.id}/cancel`)).status).toBe(422)
+    const timeline = (await own.call('GET', `/iac/runs/${done.id}/timeline`)).body.data
+    expect(timeline.map((entry: Json) => entry.type)).toEqual([
+      'submitted',
+      'planned',
+      'queued',
+      'item_applied',
+      'finished',
+    ])
+  })
+
+  test('[RES-138] planning again keeps the approvals of what stays the same, and asks anew for the rest', async () => {
+    const approver = await hub.user(own.companyId, ['approvals.decide'])
+    await own.call('POST', '/approvals/workflows', {
+      name: 'again',
+      match: { tags: ['again'] },
+      steps: [{ user_ids: [approver.userId] }],
+    })
+    await own.call('POST', '/servers', { name: 'again-2', hostname: 'a' })
+    const run = await submit(hub, own, [
+      server('again-1', { tags: ['again'] }),
+      server('again-2', { tags: ['again'], hostname: 'b' }),
+    ])
+    const { data } = (await approver.call('GET', '/approvals/inbox')).body
+    await approver.call('POST', `/approvals/tickets/${data[0].id}/approve`, { all_of_run: true })
+    const [changed] = (await own.call('GET', '/servers?search=again-2')).body.data
+    await own.call('PATCH', `/servers/${changed.id}`, { hostname: 'c' })
+    const { body } = await own.call('POST', `/iac/runs/${run.id}/replan`)
+    const given = Object.fromEntries(body.data.items.map((item: Json) => [item.name, item.approvals.given]))
+    expect(given).toEqual({ 'again-1': 1, 'again-2': 0 })
+    expect((await applied(own, run.id)).status).toBe('partially-applied')
+  })
+
+  test('[RES-137] with iac.require_kind_permissions the permission of the kind is asked too', async () => {
+    const company = await acme(hub)
+    const path = '/system/settings/iac.require_kind_permissions?level=company'
+    expect((await company.call('PUT', path, { value: true })).status).toBe(200)
+    const weak = await hub.user(company.companyId, ['iac.submit', 'iac.apply', 'iac.view'])
+    const run = await submit(hub, weak, [manifest(company.slug, 'server', 'guarded', {})])
+    expect(run.items[0]).toMatchObject({ requires: 'servers.manage', forbidden: true })
+    expect((await applied(weak, run.id)).items[0]).toMatchObject({
+      status: 'skipped',
+      error: 'forbidden: servers.manage',
+    })
+    expect((await applied(company, run.id)).status).toBe('applied')
+  })
+
+  test('[RES-142] [RES-143] a change by hand is drift until it is taken back; with iac.lock_managed it is refused', async () => {
+    const company = await acme(hub)
+    const of = (kind: string, name: string, spec: Json) => manifest(company.slug, kind, name, spec)
+    const files = [
+      of('subnet', 'drifting', { cidr: '10.8.0.0/24', vlan_id: 5 }),
+      of('server', 'drifter', { hostname: 'a' }),
+    ]
+    await submit(hub, company, files, { apply: true })
+    const [subnet] = (await company.call('GET', '/subnets')).body.data
+    const [server] = (await company.call('GET', '/servers')).body.data
+    const paths = [`/subnets/${subnet.id}`, `/servers/${server.id}`]
+    await company.call('PATCH', paths[0]!, { vlan_id: 6 })
+    await company.call('PATCH', paths[1]!, { hostname: 'b' })
+    await watchDrift(hub.hub)
+    const driftOf = async (path: string): Promise<Json> => {
+      const { drifted, drift } = (await company.call('GET', path)).body.data
+      return [drifted, drift]
+    }
+    expect(await driftOf(paths[0]!)).toEqual([true, [{ field: 'vlan_id', intended: 5, actual: 6 }]])
+    expect(await driftOf(paths[1]!)).toEqual([true, [{ field: 'hostname', intended: 'a', actual: 'b' }]])
+    const kinds = (await company.call('GET', '/iac/kinds')).body.data
+    expect(kinds.find((kind: Json) => kind.kind === 'subnet')).toMatchObject({ count: 1, drifted: 1 })
+    await submit(hub, company, files, { apply: true })
+    await watchDrift(hub.hub)
+    for (const path of paths) expect(await driftOf(path)).toEqual([false, []])
+    await company.call('PUT', '/system/settings/iac.lock_managed?level=company', { value: true })
+    for (const path of paths)
+      for (const method of ['PATCH', 'DELETE']) {
+        const refused = await company.call(
+          method,
+          path,
+          method === 'PATCH' ? { description: 'x', notes: 'x' } : undefined,
+        )
+        expect([refused.status, Object.keys(refused.body.errors)]).toEqual([422, ['origin']])
+      }
+    const last = await submit(hub, company, [of('server', 'drifter', { hostname: 'c' })], { apply: true })
+    expect(last.status).toBe('applied')
+  })
+
+  test('attachments: at most ten, files of the company that stay', async () => {
+    const run = await submit(hub, own, [server('attached')])
+    const path = `/iac/runs/${run.id}/attachments`
+    const form = new FormData()
+    form.append('file', new File(['why we do it'], 'why.txt'))
+    const sent = await fetch(`${hub.url}/api/v1${path}`, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${own.token}` },
+      body: form,
+    })
+    const made: Json = await sent.json()
+    expect([sent.status, made.data]).toMatchObject([201, { name: 'why.txt', size: 12 }])
+    const second = await own.call('POST', path, { file_id: made.data.file_id })
+    expect([second.status, second.body.data.sha256]).toEqual([201, made.data.sha256])
+    expect((await own.call('GET', `/iac/runs/${run.id}`)).body.data.attachments).toHaveLength(2)
+    expect((await own.call('POST', path, { file_id: crypto.randomUUID() })).body.errors).toHaveProperty('file_id')
+    expect((await own.call('DELETE', `/files/${made.data.file_id}`)).status).toBe(409)
+    for (const { id } of [made.data, second.body.data])
+      expect((await own.call('DELETE', `${path}/${id}`)).status).toBe(204)
+    expect((await own.call('DELETE', `${path}/${made.data.id}`)).status).toBe(404)
+    expect((await own.call('GET', `/files/${made.data.file_id}`)).status).toBe(200)
+  })
+})
