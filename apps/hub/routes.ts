@@ -20,10 +20,12 @@ import { mobileRoutes } from './mobile/routes.ts'
 import { networkRoutes } from './network/routes.ts'
 import { notificationAdminRoutes } from './notifications/admin-routes.ts'
 import { notificationRoutes } from './notifications/routes.ts'
+import { optionRoutes } from './options/routes.ts'
 import { overviewRoutes } from './overview/routes.ts'
 import type { Route } from './platform/http/route.ts'
 import { queueRoutes } from './queues/routes.ts'
 import { ruleRoutes } from './rules/routes.ts'
+import { searchRoutes } from './search/routes.ts'
 import { securityManageRoutes } from './security/manage-routes.ts'
 import { matcherRoutes } from './security/matcher/routes.ts'
 import { securityRoutes } from './security/routes.ts'
@@ -53,6 +55,8 @@ export const apiRoutes: readonly Route[] = [
   ...notificationAdminRoutes,
   ...webhookRoutes,
   ...networkRoutes,
+  ...optionRoutes,
+  ...searchRoutes,
   ...dnsRoutes,
   ...identityRoutes,
   ...invitationRoutes,

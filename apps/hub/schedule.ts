@@ -18,6 +18,7 @@ import { tellLeftOver } from './notifications/outbox.ts'
 import { tellEndedSuppressions } from './notifications/suppression-end.ts'
 import { applyRetention } from './plans/plan.ts'
 import { allowLongStatements, inTransaction, type Tx, uuidList } from './platform/db/transaction.ts'
+import { purgeResources } from './resources/purge-resources.ts'
 import { expireExceptions } from './security/exceptions/exceptions.ts'
 import { deleteOldExports } from './security/exports/exports.ts'
 import { addUpFindingCounts } from './security/findings/finding-page.ts'
@@ -171,6 +172,7 @@ const tasks: readonly Task[] = [
   { name: 'license_migration', periodSeconds: HOUR, run: endLicenseMigrations },
   { name: 'silence_windows', periodSeconds: HOUR, run: keepWindowsAhead },
   { name: 'purge_companies', periodSeconds: HOUR, run: purgeDeletedCompanies },
+  { name: 'purge_resources', periodSeconds: DAY, run: purgeResources },
   { name: 'clean_up', periodSeconds: DAY, run: cleanUp },
 ]
 

@@ -187,3 +187,36 @@ create table option_lists (
   strict boolean not null default false,
   primary key (company_id, list)
 );
+
+-- What the hub had before kinds, in search: servers, checks, rules, silences, webhooks, licences, agents, alerts, users
+-- and teams. Triggers look at columns that search shows, so that heartbeats and values cost nothing.
+create trigger servers_search
+  after insert or delete or update of name, hostname, ip_address, tags, environment, role, datacenter, status, deleted_at
+  on servers for each row
+  execute function keep_search_document('server', 'name', 'hostname,ip_address,tags,environment,role,datacenter', 'hostname,ip_address');
+create trigger checks_search after insert or delete or update of name, type, deleted_at on monitoring_checks
+  for each row execute function keep_search_document('check', 'name', 'type', 'id');
+create trigger rules_search after insert or delete or update of name, metric, kind, deleted_at on monitoring_rules
+  for each row execute function keep_search_document('rule', 'name', 'metric,kind', 'id');
+create trigger silences_search after insert or delete or update of reason, deleted_at on monitoring_silences
+  for each row execute function keep_search_document('silence', 'reason', 'reason', 'id');
+create trigger webhooks_search after insert or delete or update of name, enabled on webhooks
+  for each row execute function keep_search_document('webhook', 'name', 'name', 'id');
+create trigger licenses_search after insert or delete or update of name, revoked_at on monitoring_licenses
+  for each row execute function keep_search_document('license', 'name', 'name', 'id');
+create trigger agents_search after insert or delete or update of hostname, state, agent_version on monitoring_agents
+  for each row execute function keep_search_document('agent', 'hostname', 'agent_version,os_family', 'hostname');
+create trigger users_search after insert or delete or update of name, email on users
+  for each row execute function keep_search_document('user', 'name', 'email', 'email');
+create trigger teams_search after insert or delete or update of name on teams
+  for each row execute function keep_search_document('team', 'name', 'name', 'id');
+-- Rows of before are written once, by their own triggers.
+update servers set name = name;
+update monitoring_checks set name = name;
+update monitoring_rules set name = name;
+update monitoring_silences set reason = reason;
+update webhooks set name = name;
+update monitoring_licenses set name = name;
+update monitoring_agents set hostname = hostname;
+update users set name = name;
+update teams set name = name;

@@ -4,6 +4,7 @@ import { overviewResponse, timelineDay } from '../alerts/alert-response.ts'
 import { integer } from '../platform/http/request-schema.ts'
 import { answerList, collectorNote } from '../platform/http/response-schema.ts'
 import { type Route, route } from '../platform/http/route.ts'
+import { resourcesOverview, resourcesResponse } from '../resources/resource-overview.ts'
 import { overview, timeline } from './overview.ts'
 
 const TAG = 'Monitoring overview and settings'
@@ -16,8 +17,17 @@ export const overviewRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'The company at a glance',
     permissions: ['monitoring.view'],
-    answer: Type.Object({ data: overviewResponse, collector: collectorNote }),
-    handle: overview,
+    answer: Type.Object({
+      data: Type.Object(
+        { ...overviewResponse.properties, resources: resourcesResponse },
+        { $id: 'OverviewWithResources' },
+      ),
+      collector: collectorNote,
+    }),
+    async handle(context) {
+      const [{ data, collector }, resources] = await Promise.all([overview(context), resourcesOverview(context)])
+      return { data: { ...data, resources }, collector }
+    },
   }),
   route({
     method: 'GET',

@@ -92,7 +92,7 @@ type ConditionRow = {
 }
 
 /** The text of a condition; what its detail does not say stays empty. */
-function conditionText({ conditions }: KindInfo, code: string, detail: Unchecked, language: Language): string {
+export function conditionText({ conditions }: KindInfo, code: string, detail: Unchecked, language: Language): string {
   const text = conditions[code]?.text[language] ?? code
   return text.replace(/\{([a-z_]+)\}/g, (_, name: string) => {
     const value = detail[name]

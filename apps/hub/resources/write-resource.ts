@@ -17,6 +17,7 @@ import { type CommonRow, columnNamed, type Kind } from './kind.ts'
 import { partsOf, referenceFaults, refuseInUse } from './references.ts'
 import { emptyOf, storedOf } from './resource-form.ts'
 import { type Found, findRow, lockRow } from './resource-rows.ts'
+import { optionFaults, optionFieldsOf } from './strict-options.ts'
 
 type Origin = CommonRow['origin']
 /** The version that the caller changed: of the header (412 when it is another one) or of the body (409). */
@@ -97,6 +98,13 @@ const columnsOf = (row: Values): Values => {
   return columns
 }
 
+/** What is wrong with values that changed: they name what is not there, or a strict list does not have them. */
+async function stateFaults(editor: Editor, tx: Tx, kind: Kind, before: Unchecked | null, next: Unchecked) {
+  const references = await referenceFaults(editor, tx, kind.info, before, next)
+  const options = await optionFaults(tx, editor.companyId, optionFieldsOf(kind.fields), before, next)
+  return new Map([...references, ...options])
+}
+
 type CreateOptions = {
   readonly origin?: Origin
   readonly parentId?: string
@@ -137,7 +145,7 @@ export async function insertResource<Row extends CommonRow>(
   }
   const write = { tx, editor, before: null, next, given: new Set(Object.keys(values)) }
   await kind.hooks.beforeWrite?.(write as never)
-  const faults = await referenceFaults(editor, tx, kind.info, null, next)
+  const faults = await stateFaults(editor, tx, kind, null, next)
   if (faults.size > 0) throw faultsError(faults)
   if (next.status === 'planned' || next.status === 'retired') next.health = 'unknown'
   await storing(kind, tx.db.insert(kind.table).values(next as typeof kind.table.$inferInsert))
@@ -191,7 +199,7 @@ export async function updateResource<Row extends CommonRow>(
   const immutable = immutableFaults(kind, given, stored, next)
   if (immutable.size > 0) throw faultsError(immutable)
   await kind.hooks.beforeWrite?.({ tx, editor, before, next, given } as never)
-  const faults = await referenceFaults(editor, tx, kind.info, stored, next)
+  const faults = await stateFaults(editor, tx, kind, stored, next)
   if (faults.size > 0) throw faultsError(faults)
   const changed = changedColumns(stored, next)
   if (changed.length === 0) return findRow(typed, tx.db, companyId, id)
@@ -265,7 +273,7 @@ export async function restoreResource<Row extends CommonRow>(
   const immutable = immutableFaults(kind, new Set(Object.keys(values)), stored, next)
   if (immutable.size > 0) throw faultsError(immutable)
   await kind.hooks.beforeWrite?.({ tx, editor, before: null, next, given: NONE } as never)
-  const faults = await referenceFaults(editor, tx, kind.info, null, next)
+  const faults = await stateFaults(editor, tx, kind, null, next)
   if (faults.size > 0) throw faultsError(faults)
   const set = Object.fromEntries(changedColumns(stored, next).map(column => [column, next[column]]))
   const stamp = { version: before.version + 1, updated_at: new Date(hub.now()), updated_by: userId }

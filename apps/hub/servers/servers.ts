@@ -12,8 +12,10 @@ import { violatedUniqueIndex } from '../platform/db/connect.ts'
 import { agents, type ServerOrigin, type ServerStatus, servers } from '../platform/db/schema.ts'
 import { allowLongStatements, inTransaction, lockCompany, type Tx } from '../platform/db/transaction.ts'
 import { invalidField } from '../platform/http/api-error.ts'
+import { faultsError } from '../platform/http/request-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { deleteServerSecurity } from '../purge/security-rows.ts'
+import { optionFaults } from '../resources/strict-options.ts'
 import { refreshScopes } from '../scopes/scope.ts'
 import { allServers, findServer, presentServer, type Server, type ServerRow } from './server-list.ts'
 
@@ -66,6 +68,21 @@ async function refuseTakenName<T>(act: Promise<T>): Promise<T> {
   }
 }
 
+/** The option lists of a server's fields. */
+const OPTION_FIELDS = {
+  environment: 'environments',
+  role: 'roles',
+  datacenter: 'datacenters',
+  operating_system: 'operating_systems',
+}
+
+/** Throws 422 for a value that changed and that a strict option list does not have. */
+async function refuseUnlisted(tx: Tx, companyId: string, before: Server | null, input: ServerInput): Promise<void> {
+  const was = before && { ...before, operating_system: before.operatingSystem }
+  const faults = await optionFaults(tx, companyId, OPTION_FIELDS, was, input)
+  if (faults.size > 0) throw faultsError(faults)
+}
+
 /** Inserts a server in a transaction that holds the company's lock; scopes that cover it follow. */
 export async function insertServer(
   hub: Hub,
@@ -75,6 +92,7 @@ export async function insertServer(
   origin: ServerOrigin,
 ): Promise<string> {
   const id = randomUUID()
+  await refuseUnlisted(tx, companyId, null, input)
   await refuseTakenName(
     tx.db
       .insert(servers)
@@ -104,6 +122,7 @@ export async function createServer(
 export async function changeServer(hub: Hub, tx: Tx, before: Server, input: ServerInput): Promise<void> {
   const columns = columnsOf(input)
   if (Object.keys(columns).length === 0) return
+  await refuseUnlisted(tx, before.companyId, before, input)
   await refuseTakenName(
     tx.db
       .update(servers)

@@ -92,6 +92,12 @@ const texts = {
     vi: 'có bit host: dải đúng là {cidr}',
   },
   ip_address: { en: 'must be an IPv4 or IPv6 address', vi: 'phải là địa chỉ IPv4 hoặc IPv6' },
+  option_used: { en: 'is used {count} times', vi: 'đang được sử dụng {count} lần' },
+  option_unknown: {
+    en: 'must be an item of the option list {list}, which is strict',
+    vi: 'phải là một mục của danh sách {list} (danh sách nghiêm ngặt)',
+  },
+  every_item_once: { en: 'must have every item of the list once', vi: 'phải có mỗi mục của danh sách đúng một lần' },
   leaves_outside: {
     en: 'would leave addresses or subnets outside',
     vi: 'sẽ để địa chỉ hoặc mạng con nằm ngoài',

@@ -1,0 +1,276 @@
+// The items of option lists: what is written, and what a strict list refuses.
+import { randomUUID } from 'node:crypto'
+import { sql } from 'drizzle-orm'
+import { auditRequest } from '../audit/audit.ts'
+import { violatedUniqueIndex } from '../platform/db/connect.ts'
+import type { AuditChanges } from '../platform/db/schema-identity.ts'
+import { inTransaction, type Tx } from '../platform/db/transaction.ts'
+import { invalid, invalidField, notFound } from '../platform/http/api-error.ts'
+import { words } from '../platform/http/api-texts.ts'
+import { isUuid } from '../platform/http/request-schema.ts'
+import type { RouteContext } from '../platform/http/route.ts'
+import { refreshScopes } from '../scopes/scope.ts'
+import { isOptionList, optionLists, usedBy, usesOf } from './option-lists.ts'
+
+const ITEMS_MAX = 1000
+
+type ItemRow = {
+  id: string
+  value: string
+  label: string
+  label_vi: string | null
+  color: string | null
+  position: number
+  enabled: boolean
+  is_default: boolean
+}
+const COLUMNS = sql.raw('id, value, label, label_vi, color, position, enabled, is_default')
+
+/** The name of the list that the path names. Throws 404. */
+export function listOfPath({ params }: RouteContext): string {
+  const name = params.list ?? ''
+  if (!isOptionList(name)) throw notFound()
+  return name
+}
+
+export async function allLists({ hub, companyId, language }: RouteContext) {
+  const rows = await hub.database.db.execute<{ list: string; items: number; strict: boolean }>(sql`
+    select l.list, (select count(*)::int from option_items i where i.company_id = ${companyId} and i.list = l.list) as items,
+      coalesce((select strict from option_lists o where o.company_id = ${companyId} and o.list = l.list), false) as strict
+    from jsonb_array_elements_text(${JSON.stringify(Object.keys(optionLists))}::jsonb) as l (list)`)
+  return rows.map(({ list, items, strict }) => ({
+    list,
+    title: optionLists[list]?.title[language] ?? list,
+    strict,
+    used_by: usedBy(list),
+    items_count: items,
+  }))
+}
+
+const presented = ({ id, value, label, label_vi, color, position, enabled, is_default }: ItemRow, uses: number) => ({
+  id: id as string | null,
+  value,
+  label,
+  label_vi,
+  color,
+  position: position as number | null,
+  enabled,
+  is_default,
+  uses,
+})
+
+/** The items by position; with `unlisted` also values in use that have none. */
+export async function itemsOf(
+  { hub, companyId }: RouteContext,
+  list: string,
+  enabled: boolean | undefined,
+  unlisted: boolean,
+) {
+  const { db } = hub.database
+  const [rows, uses] = await Promise.all([
+    db.execute<ItemRow>(sql`
+      select ${COLUMNS} from option_items where company_id = ${companyId} and list = ${list} order by position, id`),
+    usesOf(db, companyId, list),
+  ])
+  const listed = rows.filter(row => enabled === undefined || row.enabled === enabled)
+  const known = new Set(rows.map(row => row.value))
+  const others = unlisted ? [...uses].filter(([value]) => !known.has(value)).sort(([a], [b]) => (a < b ? -1 : 1)) : []
+  return [
+    ...listed.map(row => presented(row, uses.get(row.value) ?? 0)),
+    ...others.map(([value, count]) => ({
+      id: null,
+      value,
+      label: value,
+      label_vi: null,
+      color: null,
+      position: null,
+      enabled: true,
+      is_default: false,
+      uses: count,
+    })),
+  ]
+}
+
+type ItemInput = {
+  readonly value?: string | undefined
+  readonly label?: string | null | undefined
+  readonly label_vi?: string | null | undefined
+  readonly color?: string | null | undefined
+  readonly enabled?: boolean | undefined
+  readonly is_default?: boolean | undefined
+}
+
+async function lockItem(tx: Tx, companyId: string, list: string, id: string): Promise<ItemRow> {
+  const [row] = isUuid(id)
+    ? await tx.db.execute<ItemRow>(sql`
+        select ${COLUMNS} from option_items where company_id = ${companyId} and list = ${list} and id = ${id} for update`)
+    : []
+  if (!row) throw notFound()
+  return row
+}
+
+async function storing(act: Promise<unknown>): Promise<void> {
+  try {
+    await act
+  } catch (error) {
+    if (violatedUniqueIndex(error) === 'option_items_value') throw invalidField('value', 'taken')
+    throw error
+  }
+}
+
+/** One item of a list is the default. */
+const onlyDefault = (tx: Tx, companyId: string, list: string, id: string) =>
+  tx.db.execute(sql`
+    update option_items set is_default = false where company_id = ${companyId} and list = ${list} and id <> ${id} and is_default`)
+
+const subjectOf = (id: string, list: string, value: string) => ({ type: 'option_item', id, name: `${list}: ${value}` })
+
+export const addItem = (context: RouteContext, list: string, input: ItemInput & { readonly value: string }) =>
+  inTransaction(context.hub.database.db, async tx => {
+    const { companyId } = context
+    const id = randomUUID()
+    const [{ count = 0, last = 0 } = {}] = await tx.db.execute<{ count: number; last: number }>(sql`
+      select count(*)::int as count, coalesce(max(position), 0)::int as last from option_items
+      where company_id = ${companyId} and list = ${list}`)
+    if (count >= ITEMS_MAX) throw invalidField('limit', 'list_max', { max: ITEMS_MAX })
+    await storing(
+      tx.db.execute(sql`
+        insert into option_items (id, company_id, list, value, label, label_vi, color, position, enabled, is_default)
+        values (${id}, ${companyId}, ${list}, ${input.value}, ${input.label ?? input.value}, ${input.label_vi ?? null},
+          ${input.color ?? null}, ${last + 1}, ${input.enabled ?? true}, ${input.is_default ?? false})`),
+    )
+    if (input.is_default) await onlyDefault(tx, companyId, list, id)
+    await auditRequest(tx, context, 'option_item.create', subjectOf(id, list, input.value))
+    const row = await lockItem(tx, companyId, list, id)
+    const uses = await usesOf(tx.db, companyId, list)
+    return presented(row, uses.get(row.value) ?? 0)
+  })
+
+/** Rewrites a value wherever it is used, with the scopes that name it. Returns how many resources had it. */
+async function rewrite(context: RouteContext, tx: Tx, list: string, from: string, to: string): Promise<number> {
+  const { hub, companyId } = context
+  let count = 0
+  const servers: string[] = []
+  for (const { kind, table, column, isList } of optionLists[list]?.uses ?? []) {
+    const name = sql.identifier(column)
+    const [set, where] = isList
+      ? [
+          sql`array(select distinct x from unnest(array_replace(${name}, ${from}::text, ${to}::text)) x order by x)`,
+          sql`${name} @> array[${from}]::text[]`,
+        ]
+      : [sql`${to}::text`, sql`${name} = ${from}`]
+    const rows = await tx.db.execute<{ id: string }>(sql`
+      update ${sql.identifier(table)} set ${name} = ${set} where company_id = ${companyId} and deleted_at is null and ${where}
+      returning id`)
+    count += rows.length
+    if (kind === 'server') servers.push(...rows.map(row => row.id))
+  }
+  await rewriteScopes(tx, companyId, list, from, to)
+  if (servers.length > 0) {
+    tx.touch('servers', servers)
+    await refreshScopes(hub, tx, companyId, servers)
+  }
+  return count
+}
+
+/** The member of scopes that holds values of a list. */
+const SCOPE_MEMBERS: Readonly<Record<string, string>> = {
+  environments: 'environments',
+  roles: 'roles',
+  datacenters: 'datacenters',
+  resource_tags: 'tags',
+}
+const SCOPED = { monitoring_rules: 'rules', monitoring_silences: 'silences', monitoring_checks: 'checks' } as const
+
+async function rewriteScopes(tx: Tx, companyId: string, list: string, from: string, to: string): Promise<void> {
+  const member = SCOPE_MEMBERS[list]
+  if (member === undefined) return
+  for (const [table, feed] of Object.entries(SCOPED)) {
+    const rows = await tx.db.execute<{ id: string }>(sql`
+      update ${sql.identifier(table)} set scope = jsonb_set(scope, array[${member}], (
+        select coalesce(jsonb_agg(distinct case when x = ${from} then ${to}::text else x end), '[]')
+        from jsonb_array_elements_text(scope -> ${member}::text) x))
+      where company_id = ${companyId} and deleted_at is null and scope -> ${member}::text @> to_jsonb(${from}::text)
+      returning id`)
+    tx.touch(
+      feed as 'rules',
+      rows.map(row => row.id),
+    )
+  }
+}
+
+export const changeItem = (
+  context: RouteContext,
+  list: string,
+  id: string,
+  { rename_uses: renames, ...input }: ItemInput & { readonly rename_uses?: boolean | undefined },
+) =>
+  inTransaction(context.hub.database.db, async tx => {
+    const { companyId } = context
+    const before = await lockItem(tx, companyId, list, id)
+    const value = input.value ?? before.value
+    let renamed = 0
+    if (value !== before.value) {
+      const used = (await usesOf(tx.db, companyId, list)).get(before.value) ?? 0
+      if (used > 0 && !renames) throw invalid({ value: words('option_used', { count: used }) })
+      await storing(tx.db.execute(sql`update option_items set value = ${value} where id = ${id}`))
+      if (used > 0) renamed = await rewrite(context, tx, list, before.value, value)
+    }
+    const next = {
+      label: input.label === undefined ? before.label : (input.label ?? value),
+      label_vi: input.label_vi === undefined ? before.label_vi : input.label_vi,
+      color: input.color === undefined ? before.color : input.color,
+      enabled: input.enabled ?? before.enabled,
+      is_default: input.is_default ?? before.is_default,
+    }
+    await tx.db.execute(sql`
+      update option_items set label = ${next.label}, label_vi = ${next.label_vi}, color = ${next.color},
+        enabled = ${next.enabled}, is_default = ${next.is_default} where id = ${id}`)
+    if (next.is_default) await onlyDefault(tx, companyId, list, id)
+    const changes = { value: { old: before.value, new: value } }
+    await auditRequest(tx, context, 'option_item.update', subjectOf(id, list, value), changes)
+    const uses = await usesOf(tx.db, companyId, list)
+    return { ...presented({ ...before, ...next, value }, uses.get(value) ?? 0), renamed }
+  })
+
+export const removeItem = (context: RouteContext, list: string, id: string, replaceWith: string | undefined) =>
+  inTransaction(context.hub.database.db, async tx => {
+    const { companyId } = context
+    const item = await lockItem(tx, companyId, list, id)
+    const used = (await usesOf(tx.db, companyId, list)).get(item.value) ?? 0
+    if (used > 0) {
+      if (replaceWith === undefined) throw invalid({ item: words('option_used', { count: used }) })
+      const other = await lockItem(tx, companyId, list, replaceWith).catch(() => null)
+      if (!other || other.id === item.id) throw invalidField('replace_with', 'unknown_reference')
+      await rewrite(context, tx, list, item.value, other.value)
+    }
+    await tx.db.execute(sql`delete from option_items where id = ${id}`)
+    await auditRequest(tx, context, 'option_item.delete', subjectOf(id, list, item.value))
+  })
+
+/** Every item of the list once, in its new order. */
+export const orderItems = (
+  context: RouteContext,
+  list: string,
+  order: readonly string[],
+  strict: boolean | undefined,
+) =>
+  inTransaction(context.hub.database.db, async tx => {
+    const { companyId } = context
+    const rows = await tx.db.execute<{ id: string }>(sql`
+      select id from option_items where company_id = ${companyId} and list = ${list} for update`)
+    const known = new Set(rows.map(row => row.id))
+    const ids = order.map(each => each.toLowerCase())
+    const isWhole = ids.length === known.size && new Set(ids).size === ids.length && ids.every(each => known.has(each))
+    if (!isWhole) throw invalidField('order', 'every_item_once')
+    await tx.db.execute(sql`
+      update option_items i set position = x.position
+      from jsonb_array_elements_text(${JSON.stringify(ids)}::jsonb) with ordinality as x (id, position)
+      where i.company_id = ${companyId} and i.list = ${list} and i.id = x.id::uuid`)
+    if (strict !== undefined)
+      await tx.db.execute(sql`
+        insert into option_lists (company_id, list, strict) values (${companyId}, ${list}, ${strict})
+        on conflict (company_id, list) do update set strict = excluded.strict`)
+    const changes: AuditChanges = strict === undefined ? {} : { strict: { old: null, new: strict } }
+    await auditRequest(tx, context, 'option_list.update', { type: 'option_list', id: null, name: list }, changes)
+  })

@@ -1,0 +1,129 @@
+// REST: /options (group "Option lists").
+import { Type } from '@sinclair/typebox'
+import { boolean, flag, flagOf, listOf, oneOf, optional, text, uuid } from '../platform/http/request-schema.ts'
+import { amount, answer, answerList, id, listed, named, nullable, string } from '../platform/http/response-schema.ts'
+import { type Route, route } from '../platform/http/route.ts'
+import { optionLists } from './option-lists.ts'
+import { addItem, allLists, changeItem, itemsOf, listOfPath, orderItems, removeItem } from './options.ts'
+
+const TAG = 'Option lists'
+const VIEW = ['options.view']
+const MANAGE = ['options.manage']
+const pathParameters = { list: oneOf(Object.keys(optionLists)) }
+const resource = async (context: Parameters<typeof listOfPath>[0]) => listOfPath(context)
+
+const item = {
+  id: nullable(id()),
+  value: string(),
+  label: string(),
+  label_vi: nullable(string()),
+  color: nullable(string()),
+  position: nullable(Type.Integer()),
+  enabled: Type.Boolean(),
+  is_default: Type.Boolean(),
+  uses: amount(),
+}
+const itemResponse = named('OptionItem', item)
+const color = Type.String({ pattern: '^#[0-9a-fA-F]{6}$', examples: ['#336699'] })
+const given = {
+  label: optional(text(128)),
+  label_vi: optional(text(128)),
+  color: optional(color),
+  enabled: Type.Optional(boolean()),
+  is_default: Type.Optional(boolean()),
+}
+
+export const optionRoutes: readonly Route[] = [
+  route({
+    method: 'GET',
+    path: '/options',
+    tag: TAG,
+    summary: 'All option lists',
+    permissions: VIEW,
+    answer: answerList(
+      named('OptionList', {
+        list: string(),
+        title: string(),
+        strict: Type.Boolean(),
+        used_by: listed(string()),
+        items_count: amount(),
+      }),
+    ),
+    handle: async context => ({ data: await allLists(context) }),
+  }),
+  route({
+    method: 'GET',
+    path: '/options/:list',
+    tag: TAG,
+    summary: 'The items of a list by position',
+    permissions: VIEW,
+    pathParameters,
+    resource,
+    query: Type.Object({ enabled: flag(), include: Type.Optional(oneOf(['unlisted'])) }),
+    answer: answerList(itemResponse),
+    handle: async context => ({
+      data: await itemsOf(
+        context,
+        context.resource,
+        flagOf(context.query.enabled),
+        context.query.include === 'unlisted',
+      ),
+    }),
+  }),
+  route({
+    method: 'POST',
+    path: '/options/:list/items',
+    tag: TAG,
+    summary: 'Add an item',
+    permissions: MANAGE,
+    pathParameters,
+    resource,
+    status: 201,
+    body: Type.Object({ value: text(128), ...given }),
+    answer: answer(itemResponse),
+    handle: async context => ({ data: await addItem(context, context.resource, context.body) }),
+  }),
+  route({
+    method: 'PATCH',
+    path: '/options/:list/items/:item',
+    tag: TAG,
+    summary: 'Change an item; rename_uses rewrites every use of its value',
+    permissions: MANAGE,
+    pathParameters,
+    resource,
+    body: Type.Object({ value: Type.Optional(text(128)), ...given, rename_uses: Type.Optional(boolean()) }),
+    answer: answer(named('OptionItemRenamed', { ...item, renamed: amount() })),
+    handle: async context => ({
+      data: await changeItem(context, context.resource, context.params.item ?? '', context.body),
+    }),
+  }),
+  route({
+    method: 'DELETE',
+    path: '/options/:list/items/:item',
+    tag: TAG,
+    summary: 'Remove an item; replace_with rewrites its uses first',
+    permissions: MANAGE,
+    pathParameters,
+    resource,
+    query: Type.Object({ replace_with: Type.Optional(uuid()) }),
+    async handle(context) {
+      await removeItem(context, context.resource, context.params.item ?? '', context.query.replace_with)
+      return undefined
+    },
+  }),
+  route({
+    method: 'PUT',
+    path: '/options/:list/order',
+    tag: TAG,
+    summary: 'Order the items of a list, and say whether it is strict',
+    permissions: MANAGE,
+    pathParameters,
+    resource,
+    body: Type.Object({ order: listOf(uuid(), 1000), strict: Type.Optional(boolean()) }),
+    answer: answerList(itemResponse),
+    async handle(context) {
+      await orderItems(context, context.resource, context.body.order, context.body.strict)
+      return { data: await itemsOf(context, context.resource, undefined, false) }
+    },
+  }),
+]

@@ -1,0 +1,211 @@
+// GET /search (R-073): three steps, each bounded, and at most 300 candidates that are ranked. An index cannot order by
+// similarity, so the set must be small before it is sorted.
+import { Type } from '@sinclair/typebox'
+import { type SQL, sql } from 'drizzle-orm'
+import { parseAddress } from '../../../core/network/ip-address.ts'
+import { likePattern } from '../platform/db/page-of-rows.ts'
+import { invalidField } from '../platform/http/api-error.ts'
+import { id, named, nullable, string, time } from '../platform/http/response-schema.ts'
+import type { RouteContext } from '../platform/http/route.ts'
+
+const CANDIDATES_MAX = 300
+const PAGE = 15
+/** With fewer hits than this, words that are only similar are looked for too. */
+const ENOUGH = 15
+const SIMILARITY = 0.4
+const HIGHLIGHT_CHARS = 120
+
+export const hitResponse = named('SearchHit', {
+  kind: string(),
+  id: id(),
+  name: string(),
+  subtitle: nullable(string()),
+  matched_field: string(),
+  highlight: string(),
+  score: Type.Number(),
+  health: nullable(string()),
+  status: nullable(string()),
+  link: string(),
+  updated_at: time(),
+})
+
+type Candidate = {
+  kind: string
+  resource_id: string
+  name: string
+  subtitle: string | null
+  text: string
+  exact: string[]
+  health: string | null
+  status: string | null
+  updated_at: Date | string
+  similarity: number
+}
+type Asked = { readonly companyId: string; readonly kinds: readonly string[]; readonly tags: SQL; readonly health: SQL }
+
+const COLUMNS = sql.raw('d.kind, d.resource_id, d.name, d.subtitle, d.text, d.exact, d.health, d.status, d.updated_at')
+const kindList = (kinds: readonly string[]): SQL =>
+  sql`d.kind in (select jsonb_array_elements_text(${JSON.stringify(kinds)}::jsonb))`
+const among = ({ companyId, kinds, tags, health }: Asked): SQL =>
+  sql`d.company_id = ${companyId} and ${kindList(kinds)} ${tags} ${health}`
+
+type Db = RouteContext['hub']['database']['db']
+const find = async (db: Db, query: SQL): Promise<Candidate[]> => [...(await db.execute<Candidate>(query))]
+
+/** Exact values: addresses, blocks, host names, ids; an address also finds the subnets around it. */
+function byExact(db: Db, asked: Asked, q: string): Promise<Candidate[]> {
+  const around = parseAddress(q)
+    ? sql`union select 'subnet', s.id from subnets s where s.company_id = ${asked.companyId} and s.deleted_at is null
+        and s.cidr >>= ${q}::inet`
+    : sql``
+  const byId = /^[0-9a-f-]{36}$/.test(q)
+    ? sql`union select d.kind, d.resource_id from search_documents d
+    where d.company_id = ${asked.companyId} and d.resource_id::text = ${q}`
+    : sql``
+  return find(
+    db,
+    sql`
+    select ${COLUMNS}, 1.0 as similarity from (
+      select d.kind, d.resource_id from search_documents d
+      where d.company_id = ${asked.companyId} and d.exact @> array[${q}]::text[] ${around} ${byId} limit ${CANDIDATES_MAX}) f
+    join search_documents d on d.kind = f.kind and d.resource_id = f.resource_id
+    where ${among(asked)} limit ${CANDIDATES_MAX}`,
+  )
+}
+
+/** Names that begin with the query come before all others, however many hold its words. */
+const byPrefix = (db: Db, asked: Asked, q: string): Promise<Candidate[]> =>
+  find(
+    db,
+    sql`
+    select ${COLUMNS}, 1.0 as similarity from search_documents d
+    where ${among(asked)} and lower(d.name) like ${likePattern(q).slice(1)} limit ${CANDIDATES_MAX / 3}`,
+  )
+
+/** Every word is in the text, of which the name is the beginning; short words at the beginning of the name only. */
+function byWords(db: Db, asked: Asked, words: readonly string[]): Promise<Candidate[]> {
+  const conditions = words.map(word =>
+    word.length < 3 ? sql`lower(d.name) like ${likePattern(word).slice(1)}` : sql`d.text like ${likePattern(word)}`,
+  )
+  return find(
+    db,
+    sql`
+    select ${COLUMNS}, 1.0 as similarity from search_documents d
+    where ${among(asked)} and ${sql.join(conditions, sql` and `)} limit ${CANDIDATES_MAX}`,
+  )
+}
+
+/** Names with a word like the one asked for. */
+async function bySimilarity(db: Db, asked: Asked, q: string): Promise<Candidate[]> {
+  if (q.length < 3) return []
+  return db.transaction(async tx => {
+    await tx.execute(sql`select set_config('pg_trgm.word_similarity_threshold', ${String(SIMILARITY)}, true)`)
+    const rows = await tx.execute<Candidate>(sql`
+      select ${COLUMNS}, word_similarity(${q}, lower(d.name)) as similarity from search_documents d
+      where ${among(asked)} and ${q} <% lower(d.name) limit ${CANDIDATES_MAX}`)
+    return [...rows]
+  })
+}
+
+type Ranked = Candidate & { readonly rank: number; readonly matched: string }
+
+/** Exact, the beginning of the name, a word of the name, text, similarity. */
+function rankOf(row: Candidate, q: string, words: readonly string[], step: 'exact' | 'words' | 'similar'): Ranked {
+  const name = row.name.toLowerCase()
+  const rank = (score: number, matched: string): Ranked => ({ ...row, rank: score, matched })
+  if (name === q) return rank(1, 'name')
+  if (step === 'exact') return row.exact.includes(q) || row.resource_id === q ? rank(1, 'exact') : rank(0.9, 'around')
+  if (step === 'similar') return rank(0.3 * Number(row.similarity), 'name')
+  if (name.startsWith(q)) return rank(0.8, 'name')
+  return words.every(word => name.includes(word)) ? rank(0.6, 'name') : rank(0.4, 'text')
+}
+
+const PROBLEMS = ['critical', 'warning']
+const problemRank = (health: string | null): number => {
+  const at = PROBLEMS.indexOf(health ?? '')
+  return at < 0 ? PROBLEMS.length : at
+}
+const timeOf = (row: Candidate): number => new Date(row.updated_at).getTime()
+
+const byRank = (a: Ranked, b: Ranked): number =>
+  b.rank - a.rank ||
+  problemRank(a.health) - problemRank(b.health) ||
+  timeOf(b) - timeOf(a) ||
+  (a.resource_id < b.resource_id ? -1 : 1)
+
+function highlightOf({ text, name }: Candidate, words: readonly string[]): string {
+  const at = words.map(word => text.indexOf(word)).find(each => each >= 0)
+  if (at === undefined) return name.slice(0, HIGHLIGHT_CHARS)
+  const from = Math.max(0, at - 20)
+  return text.slice(from, from + HIGHLIGHT_CHARS)
+}
+
+type Query = {
+  readonly q: string
+  readonly kinds?: string | undefined
+  readonly tag?: readonly string[] | undefined
+  readonly health?: string | undefined
+  readonly page?: number | undefined
+}
+
+/** The kinds that the caller may view, of those asked for. Throws 422 for one that there is not. */
+function kindsOf({ hub, caller }: RouteContext, given: string | undefined): string[] {
+  const wanted = given
+    ?.split(',')
+    .map(each => each.trim())
+    .filter(each => each !== '')
+  const unknown = wanted?.find(each => !hub.kinds.has(each))
+  if (unknown !== undefined) throw invalidField('kinds', 'one_of', { values: [...hub.kinds.keys()].join(', ') })
+  return [...hub.kinds.values()]
+    .filter(info => caller.permissions.has(info.permissions.view) && (wanted?.includes(info.kind) ?? true))
+    .map(info => info.kind)
+}
+
+/** The hits of a page, the number of all up to the bound, and whether there are more. */
+export async function search(context: RouteContext, query: Query) {
+  const { hub, companyId } = context
+  const { db } = hub.database
+  const q = query.q.trim().toLowerCase()
+  if ([...q].length < 2) throw invalidField('q', 'length_min', { min: 2 })
+  const words = [...new Set(q.split(/\s+/))].slice(0, 8)
+  const asked: Asked = {
+    companyId,
+    kinds: kindsOf(context, query.kinds),
+    tags: query.tag
+      ? sql`and d.tags @> array(select jsonb_array_elements_text(${JSON.stringify(query.tag)}::jsonb))`
+      : sql``,
+    health: query.health ? sql`and d.health = ${query.health}` : sql``,
+  }
+  const found = new Map<string, Ranked>()
+  const add = (rows: readonly Candidate[], step: Parameters<typeof rankOf>[3]) => {
+    for (const row of rows) {
+      const key = `${row.kind} ${row.resource_id}`
+      if (!found.has(key) && found.size < CANDIDATES_MAX) found.set(key, rankOf(row, q, words, step))
+    }
+  }
+  const [exact, prefixed, worded] = await Promise.all([
+    byExact(db, asked, q),
+    byPrefix(db, asked, q),
+    byWords(db, asked, words),
+  ])
+  add(exact, 'exact')
+  add(prefixed, 'words')
+  add(worded, 'words')
+  if (found.size < ENOUGH) add(await bySimilarity(db, asked, q), 'similar')
+  const ranked = [...found.values()].sort(byRank)
+  const from = ((query.page ?? 1) - 1) * PAGE
+  const rows = ranked.slice(from, from + PAGE).map(row => ({
+    kind: row.kind,
+    id: row.resource_id,
+    name: row.name,
+    subtitle: row.subtitle,
+    matched_field: row.matched,
+    highlight: highlightOf(row, words),
+    score: Math.round(row.rank * 100) / 100,
+    health: row.health,
+    status: row.status,
+    link: `${hub.kinds.get(row.kind)?.path.replace(/\/:.*$/, '') ?? ''}/${row.resource_id}`,
+    updated_at: new Date(row.updated_at),
+  }))
+  return { rows, total: ranked.length, isCapped: ranked.length >= CANDIDATES_MAX }
+}

@@ -1,0 +1,115 @@
+// Search over everything, and option lists (resources.md 11, 14).
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { type Json, type Tenant, TestHub } from './hub-harness.ts'
+
+let hub: TestHub
+let tenant: Tenant
+
+beforeAll(async () => {
+  hub = await TestHub.start()
+})
+afterAll(() => hub.stop())
+
+const make = async (path: string, body: Json): Promise<Json> => {
+  const answer = await tenant.call('POST', path, body)
+  expect([path, answer.status, answer.body.errors]).toEqual([path, 201, undefined])
+  return answer.body.data
+}
+const found = async (q: string, more = '', by = tenant.call): Promise<Json[]> =>
+  (await by('GET', `/search?q=${encodeURIComponent(q)}${more}`)).body.data
+
+describe('search', () => {
+  test('[RES-280] [RES-281] [RES-279] [RES-282] what is written is found at once, by whoever may view it', async () => {
+    tenant = await hub.tenant()
+    const web = await make('/servers', { name: 'web-01', hostname: 'web-01.example.net', ip_address: '10.1.2.3' })
+    await make('/servers', { name: 'web-011' })
+    const subnet = await make('/subnets', { cidr: '10.1.0.0/16', description: '100%_\\ "quoted"' })
+    const address = await make('/ips', { address: '10.1.2.3' })
+    expect((await found('web-01'))[0]).toMatchObject({ kind: 'server', id: web.id, link: `/servers/${web.id}` })
+    expect((await found('wbe-01')).map(hit => hit.name)).toContain('web-01')
+    expect((await found('10.1.2.3')).map(hit => hit.id).sort()).toEqual([web.id, subnet.id, address.id].sort())
+    for (const q of ['100%_\\', '"quoted"']) expect((await found(q))[0]?.id).toBe(subnet.id)
+    expect(await found('%_%')).toEqual([])
+    await tenant.call('PATCH', `/subnets/${subnet.id}`, { name: 'harbour' })
+    expect((await found('harbour')).map(hit => hit.id)).toEqual([subnet.id])
+    await tenant.call('DELETE', `/servers/${web.id}`)
+    expect((await found('web-01')).map(hit => hit.id)).not.toContain(web.id)
+    const blind = (await hub.user(tenant.companyId, ['servers.view'])).call
+    expect(await found('harbour', '', blind)).toEqual([])
+    const foreign = await hub.tenant()
+    expect(await found(subnet.id, '', foreign.call)).toEqual([])
+    expect((await found(subnet.id)).map(hit => hit.id)).toEqual([subnet.id])
+    expect((await tenant.call('GET', '/search?q=x')).body.errors).toHaveProperty('q')
+    expect((await tenant.call('GET', '/search?q=web&kinds=spoon')).body.errors).toHaveProperty('kinds')
+    expect((await found('10.1', '&kinds=subnet')).map(hit => hit.kind)).toEqual(['subnet'])
+  })
+
+  test('[RES-035] the overview counts resources by kind and health, of kinds that the caller may view', async () => {
+    const { data } = (await tenant.call('GET', '/monitoring/overview')).body
+    const subnets = data.resources.kinds.find((each: Json) => each.kind === 'subnet')
+    expect(subnets).toMatchObject({ total: 1, ok: 1 })
+    const blind = (await hub.user(tenant.companyId, ['monitoring.view'])).call
+    expect((await blind('GET', '/monitoring/overview')).body.data.resources).toEqual({ kinds: [], problems: [] })
+  })
+})
+
+describe('option lists', () => {
+  test('[RES-248] [RES-249] a strict list refuses other values, and leaves what stands', async () => {
+    tenant = await hub.tenant()
+    const standing = await make('/servers', { name: 'a', environment: 'prod' })
+    const item = await make('/options/environments/items', { value: 'production' })
+    const strict = { order: [item.id], strict: true }
+    expect((await tenant.call('PUT', '/options/environments/order', strict)).status).toBe(200)
+    for (const [path, body] of [
+      ['/servers', { name: 'b', environment: 'prod' }],
+      ['/subnets', { cidr: '10.0.0.0/24', environment: 'prod' }],
+    ] as const) {
+      const refused = await tenant.call('POST', path, body)
+      expect([path, refused.status, Object.keys(refused.body.errors ?? {})]).toEqual([path, 422, ['environment']])
+    }
+    const same = await tenant.call('PATCH', `/servers/${standing.id}`, { notes: 'x', environment: 'prod' })
+    expect(same.status).toBe(200)
+    await make('/subnets', { cidr: '10.0.0.0/24', environment: 'production' })
+  })
+
+  test('[RES-250] [RES-251] [RES-252] a used value is renamed with its uses and scopes, or stays', async () => {
+    tenant = await hub.tenant()
+    const server = await make('/servers', { name: 'a', environment: 'prod' })
+    const item = await make('/options/environments/items', { value: 'prod' })
+    const scope = { environments: ['prod'] }
+    const ends_at = new Date(Date.now() + 3_600_000).toISOString()
+    const silence = await make('/monitoring/silences', { reason: 'x', ends_at, scope })
+    const path = `/options/environments/items/${item.id}`
+    expect((await tenant.call('DELETE', path)).body.errors.item).toEqual(['is used 1 times'])
+    expect((await tenant.call('PATCH', path, { value: 'live' })).status).toBe(422)
+    const renamed = (await tenant.call('PATCH', path, { value: 'live', rename_uses: true })).body.data
+    expect(renamed).toMatchObject({ value: 'live', renamed: 1, uses: 1 })
+    expect((await tenant.call('GET', `/servers/${server.id}`)).body.data.environment).toBe('live')
+    const { data } = (await tenant.call('GET', `/monitoring/silences/${silence.id}`)).body
+    expect([data.scope.environments, data.resolved_server_ids ?? [server.id]]).toEqual([['live'], [server.id]])
+    await make('/servers', { name: 'b', environment: 'test' })
+    const unlisted = (await tenant.call('GET', '/options/environments?include=unlisted')).body.data
+    expect(unlisted.map((each: Json) => [each.value, each.uses])).toEqual([
+      ['live', 1],
+      ['test', 1],
+    ])
+    const other = await make('/options/environments/items', { value: 'other' })
+    expect((await tenant.call('DELETE', `${path}?replace_with=${other.id}`)).status).toBe(204)
+    expect((await tenant.call('GET', `/servers/${server.id}`)).body.data.environment).toBe('other')
+  })
+
+  test('[RES-253] an order has every item once', async () => {
+    tenant = await hub.tenant()
+    const [a, b] = [
+      await make('/options/vrfs/items', { value: 'a' }),
+      await make('/options/vrfs/items', { value: 'b' }),
+    ]
+    const taken = await tenant.call('POST', '/options/vrfs/items', { value: 'A' })
+    expect(taken.body.errors).toHaveProperty('value')
+    for (const order of [[a.id], [a.id, a.id], [a.id, crypto.randomUUID()]])
+      expect((await tenant.call('PUT', '/options/vrfs/order', { order })).body.errors).toHaveProperty('order')
+    const ordered = (await tenant.call('PUT', '/options/vrfs/order', { order: [b.id, a.id] })).body.data
+    expect(ordered.map((item: Json) => item.value)).toEqual(['b', 'a'])
+    expect((await tenant.call('GET', '/options/spoons')).status).toBe(404)
+  })
+})
