@@ -1,6 +1,7 @@
 // A real browser without a window. Where none is installed the tests fail and say what to install.
 import { existsSync } from 'node:fs'
-import { type Browser, chromium } from 'playwright-core'
+import { type Browser, chromium, type Page } from 'playwright-core'
+import type { SiteProcess } from '../support/site.ts'
 
 const places = [process.env.CHROMIUM ?? '', '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
 
@@ -19,4 +20,11 @@ export async function startBrowser(): Promise<Browser> {
       '--disable-sync',
     ],
   })
+}
+
+/** Fills in the login form that the page shows. */
+export async function signIn(page: Page, { facts }: SiteProcess, password = facts.user_password ?? ''): Promise<void> {
+  await page.fill('#email', facts.user_email)
+  await page.fill('#password', password)
+  await page.click('button[type=submit]')
 }

@@ -29,14 +29,14 @@ type ServerRef = {
   readonly server: { readonly id: string; readonly companyId: string }
   readonly agentId: string | null
 }
-export type ServerNow = { readonly status: Status | null; readonly note: CollectorNote }
+type ServerNow = { readonly status: Status | null; readonly note: CollectorNote }
 
 export const NO_DATA: CollectorNote = { available: true, reason: 'no_data' }
 export const UNAVAILABLE: CollectorNote = { available: false, reason: 'unavailable' }
 const UNKNOWN: Status = { state: 'unknown', last_seen: null, metrics: {} }
 
 /** The collector's view of a server now: its state and the newest values. */
-export async function askCollector(hub: Hub, { server, agentId }: ServerRef): Promise<ServerNow> {
+async function askCollector(hub: Hub, { server, agentId }: ServerRef): Promise<ServerNow> {
   const target = await hub.collectors.targetOfServer(server.companyId, server.id)
   if (!target) return { status: null, note: { available: false, reason: 'not_configured' } }
   if (agentId === null) return { status: UNKNOWN, note: NO_DATA }
@@ -53,7 +53,7 @@ const MESSAGE_MAX = 200
 const ROOT_MOUNTS = ['/', 'C:']
 
 /** The key values of a server: percent, load, and when they were sampled. */
-export function summaryOf(status: Status | null) {
+function summaryOf(status: Status | null) {
   const first = (name: string): LatestSample | undefined => status?.metrics[name]?.[0]
   const disks = status?.metrics.disk_used_percent ?? []
   const root = disks.find(sample => ROOT_MOUNTS.includes(sample.labels.mount ?? ''))

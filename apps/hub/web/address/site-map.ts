@@ -88,6 +88,30 @@ const table = {
     section: null,
     key: null,
   },
+  alerts: {
+    path: '/alerts',
+    view: 'alerts',
+    takes: ['q', 'group', 'offset'],
+    permissions: ['monitoring.view'],
+    section: 'monitoring',
+    key: 'a',
+  },
+  alert: {
+    path: '/alerts/:alert',
+    view: 'alert',
+    takes: [],
+    permissions: ['monitoring.view'],
+    section: null,
+    key: null,
+  },
+  silences: {
+    path: '/silences',
+    view: 'silences',
+    takes: ['past'],
+    permissions: ['monitoring.manage'],
+    section: 'monitoring',
+    key: 'l',
+  },
 } as const satisfies Readonly<Record<string, SitePage>>
 
 export type PageName = keyof typeof table

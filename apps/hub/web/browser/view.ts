@@ -1,5 +1,6 @@
 // The data of a page: asked for once, then kept up to date by the stream. While another part of it is asked for, the
 // old picture stays.
+import './kit.ts'
 import { effect, type ReadonlySignal, signal, untracked } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 import { viewParamsOf } from '../address/site-map.ts'
@@ -163,6 +164,10 @@ class ViewHolder {
     }
   }
 }
+
+/** A view once, for an act on what it says. Throws an ApiFault. */
+export const askView = async <T>(name: string, params: Params = {}): Promise<T> =>
+  (await fetchView(keyOf(name, searchOf(params)), new AbortController().signal)).value as T
 
 /**
  * A view by name, with its parameters. The type is what the view's maker says: `useView<ServersView>('servers', …)`.

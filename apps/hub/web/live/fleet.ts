@@ -68,10 +68,10 @@ const fleetSql = (hub: Hub, companyId: string): SQL => {
       where x.company_id = ${companyId} and x.state in ('open', 'acknowledged', 'grouped') group by x.server_id),
     q as (
       select distinct unnest(resolved_server_ids) as server_id from monitoring_silences
-      where company_id = ${companyId} and starts_at <= now() and ends_at > now() and cancelled_at is null and deleted_at is null),
+      where company_id = ${companyId} and starts_at <= now() and ends_at > now() and cancelled_at is null and deleted_at is null and cardinality(rule_ids) = 0),
     whole as (
       select exists (select 1 from monitoring_silences where company_id = ${companyId} and starts_at <= now()
-        and ends_at > now() and cancelled_at is null and deleted_at is null and coalesce((scope ->> 'all')::boolean, false)) as silenced)
+        and ends_at > now() and cancelled_at is null and deleted_at is null and cardinality(rule_ids) = 0 and coalesce((scope ->> 'all')::boolean, false)) as silenced)
     select s.id, s.name, s.hostname, s.ip_address, s.environment, s.role, s.datacenter, s.tags, s.status,
       ${connectivitySql(hub, columns)} as connectivity, a.last_seen_at, t.open_alerts, t.worst,
       (q.server_id is not null or whole.silenced) as silenced, a.id as agent_id, a.agent_version

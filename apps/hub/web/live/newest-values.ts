@@ -1,18 +1,17 @@
-// The newest values of the servers that somebody looks at, from their collectors: asked once in four seconds for all
+// The newest values of all servers of a company, from its collectors: four metrics asked once in four seconds for all
 // viewers. A slow or unreachable collector delays nobody: what is known is shown, and what is not is missing.
 import pTimeout from 'p-timeout'
+import type { ValueColumns } from '../../../../core/admin-api/values.ts'
 import type { Hub } from '../../hub-context.ts'
-import { askCollector, type ServerNow, summaryOf } from '../../servers/health.ts'
 import type { FleetServer } from './fleet.ts'
 import { RecentValues } from './recent-values.ts'
 
-const ANSWER_AGE_MS = 4_000
-/** An older answer is shown while the collector is slow to give the next one. */
-const ANSWER_USABLE_MS = 30_000
+const VALUES_AGE_MS = 4_000
+/** Older values are shown while the collector is slow to give the next ones. */
+const VALUES_USABLE_MS = 30_000
 /** How long a view waits for the collector. */
 const COLLECTOR_WAIT_MS = 1_500
-const SHARED_MAX = 20_000
-const ASKED_AT_ONCE = 8
+const KEPT_MAX = 1_000
 
 export type CollectorState = 'ok' | 'unavailable' | 'not_configured'
 
@@ -23,64 +22,91 @@ export type ServerValues = {
   readonly disk: number | null
   readonly mount: string | null
   readonly load: number | null
-  readonly connectivity: FleetServer['connectivity'] | null
-  readonly lastSeenAtMs: number | null
+  /** When the newest of them was sampled. */
+  readonly sampledAtMs: number
 }
 
-function fullestDisk(now: ServerNow): { disk: number | null; mount: string | null } {
-  const disks = now.status?.metrics.disk_used_percent ?? []
-  const fullest = disks.reduce<(typeof disks)[number] | null>(
-    (worst, disk) => (worst === null || disk.value > worst.value ? disk : worst),
-    null,
-  )
-  return { disk: fullest?.value ?? null, mount: fullest?.labels.mount ?? null }
+export type NewestOfCompany = {
+  /** By the id of the server; one without a recent value is missing. */
+  readonly values: ReadonlyMap<string, ServerValues>
+  readonly collector: CollectorState
 }
 
-function toValues(now: ServerNow | null): ServerValues | null {
-  if (now?.status == null) return null
-  const { cpu_percent, memory_percent, load1 } = summaryOf(now.status)
-  const seenAtMs = now.status.last_seen === null ? null : Date.parse(now.status.last_seen)
-  return {
-    cpu: cpu_percent,
-    memory: memory_percent,
-    ...fullestDisk(now),
-    load: load1,
-    connectivity: now.status.state,
-    lastSeenAtMs: seenAtMs,
-  }
+type Member = 'cpu' | 'memory' | 'disk' | 'load'
+const metrics: Readonly<Record<Member, string>> = {
+  cpu: 'cpu_usage_percent',
+  memory: 'mem_used_percent',
+  disk: 'disk_used_percent',
+  load: 'cpu_load1',
+}
+const members = Object.keys(metrics) as readonly Member[]
+
+const NOTHING: Omit<ServerValues, 'sampledAtMs'> = { cpu: null, memory: null, disk: null, mount: null, load: null }
+const rounded = (value: number): number => Math.round(value * 100) / 100
+
+function byServer(columns: ReadonlyMap<Member, ValueColumns>): Map<string, ServerValues> {
+  const found = new Map<string, ServerValues>()
+  for (const [member, { server_ids, values, ts_ms, labels }] of columns)
+    for (const [at, id] of server_ids.entries()) {
+      const known = found.get(id) ?? { ...NOTHING, sampledAtMs: 0 }
+      found.set(id, {
+        ...known,
+        [member]: rounded(values[at] ?? 0),
+        mount: member === 'disk' ? (labels[at]?.mount ?? null) : known.mount,
+        sampledAtMs: Math.max(known.sampledAtMs, ts_ms[at] ?? 0),
+      })
+    }
+  return found
 }
 
 export class NewestValues {
-  private readonly answers: RecentValues<ServerNow>
+  private readonly columns: RecentValues<ValueColumns | null>
+  private readonly joined: RecentValues<NewestOfCompany>
 
   constructor(private readonly hub: Hub) {
-    this.answers = new RecentValues(ANSWER_AGE_MS, SHARED_MAX, hub.now)
+    this.columns = new RecentValues(VALUES_AGE_MS, KEPT_MAX, hub.now)
+    this.joined = new RecentValues(VALUES_AGE_MS, KEPT_MAX, hub.now)
   }
 
-  /** The values of a page of servers, in their order; null where the collector has not answered. */
-  async of(
-    companyId: string,
-    servers: readonly Pick<FleetServer, 'id' | 'agentId'>[],
-  ): Promise<{ values: (ServerValues | null)[]; collector: CollectorState }> {
-    const keyOf = ({ id, agentId }: Pick<FleetServer, 'id' | 'agentId'>) => `${companyId} ${id} ${agentId}`
-    const waiting = [...servers]
-    const ask = async () => {
-      for (let server = waiting.shift(); server !== undefined; server = waiting.shift()) {
-        const { id, agentId } = server
-        await this.answers.get(keyOf(server), () => askCollector(this.hub, { server: { id, companyId }, agentId }))
-      }
+  /** Null: no collector has answered in time, now or a little before. */
+  private async columnsOf(companyId: string, metric: string): Promise<ValueColumns | null> {
+    const key = `${companyId} ${metric}`
+    const asked = this.columns.get(key, () => this.hub.collectors.valuesOfCompany(companyId, metric))
+    const answered = asked.catch(error => {
+      this.hub.log.warn({ err: error }, 'cannot ask the collector')
+      return null
+    })
+    const last = () => this.columns.last(key, VALUES_USABLE_MS)
+    return (await pTimeout(answered, { milliseconds: COLLECTOR_WAIT_MS, fallback: last })) ?? last()
+  }
+
+  private async read(companyId: string): Promise<NewestOfCompany> {
+    const columns = new Map<Member, ValueColumns>()
+    const read = async (member: Member): Promise<void> => {
+      const answer = await this.columnsOf(companyId, metrics[member])
+      if (answer !== null) columns.set(member, answer)
     }
-    const answered = Promise.all(Array.from({ length: ASKED_AT_ONCE }, ask)).catch(error =>
-      this.hub.log.warn({ err: error }, 'cannot ask the collector'),
-    )
-    await pTimeout(answered, { milliseconds: COLLECTOR_WAIT_MS, fallback: () => {} })
-    const found = servers.map(server => this.answers.last(keyOf(server), ANSWER_USABLE_MS))
-    const reasons = new Set(found.filter(now => now?.note.available === false).map(now => now?.note.reason))
-    const collector = reasons.has('unavailable')
-      ? 'unavailable'
-      : reasons.has('not_configured')
-        ? 'not_configured'
-        : 'ok'
-    return { values: found.map(toValues), collector }
+    await Promise.all(members.map(read))
+    if (columns.size > 0) return { values: byServer(columns), collector: 'ok' }
+    const targets = await this.hub.collectors.targets()
+    return { values: new Map(), collector: targets.length === 0 ? 'not_configured' : 'unavailable' }
+  }
+
+  of(companyId: string): Promise<NewestOfCompany> {
+    return this.joined.get(companyId, () => this.read(companyId))
   }
 }
+
+/** What a list shows of a server's connection: one that has just sent is heard, whatever the records say yet. */
+export const connectivityNow = (
+  { connectivity, lastSeenAtMs }: FleetServer,
+  values: ServerValues | undefined,
+  nowMs: number,
+  thresholdMs: number,
+): FleetServer['connectivity'] =>
+  values !== undefined &&
+  connectivity === 'unknown' &&
+  lastSeenAtMs === null &&
+  nowMs - values.sampledAtMs < thresholdMs
+    ? 'online'
+    : connectivity

@@ -1,5 +1,7 @@
 // The views by name: the one line that a new view needs besides its file.
 import { agentsView } from './agents.ts'
+import { alertView } from './alert.ts'
+import { alertsView, matchingAlertsView } from './alerts.ts'
 import { arrivalsView } from './arrivals.ts'
 import { licensesView } from './licenses.ts'
 import { overviewView } from './overview.ts'
@@ -14,16 +16,19 @@ import { serverChartsView } from './server/charts.ts'
 import { serverView } from './server/head.ts'
 import { serverAgentsView, serverChecksView, serverHistoryView, serverInventoryView } from './server/records.ts'
 import { serverSeriesView } from './server/series.ts'
-import { serversView } from './servers.ts'
+import { matchingServersView, serversView } from './servers.ts'
+import { silencesView } from './silences.ts'
 import type { View } from './view.ts'
 
 export const views: Readonly<Record<string, View>> = {
   agents: agentsView,
   arrivals: arrivalsView,
   licenses: licensesView,
+  alert: alertView,
+  alerts: alertsView,
+  'matching-alerts': matchingAlertsView,
+  'matching-servers': matchingServersView,
   overview: overviewView,
-  servers: serversView,
-  server: serverView,
   'server-agents': serverAgentsView,
   'server-alerts': serverAlertsView,
   'server-changes': serverChangesView,
@@ -38,4 +43,7 @@ export const views: Readonly<Record<string, View>> = {
   'rule-history': ruleHistoryView,
   'rule-preview': rulePreviewView,
   rules: rulesView,
+  server: serverView,
+  servers: serversView,
+  silences: silencesView,
 }

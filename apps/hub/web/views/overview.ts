@@ -3,7 +3,7 @@ import type { Severity } from '../../../../core/alerting/rules/rule.ts'
 import { alertStats } from '../../alerts/alerts.ts'
 import { timeline } from '../../overview/overview.ts'
 import type { CollectorState } from '../live/newest-values.ts'
-import { type ServerCounts, type ServerRow, serverCounts, sortedServers, toServerRow } from './servers.ts'
+import { liveServers, type ServerCounts, type ServerRow, serverCounts, sortedServers, toServerRow } from './servers.ts'
 import type { View } from './view.ts'
 
 const WORST_SHOWN = 10
@@ -23,23 +23,23 @@ export type OverviewView = {
 export const overviewView: View<OverviewView> = {
   permissions: ['monitoring.view', 'servers.view'],
   params: [],
-  async make({ hub, companyId, fleets, newest }) {
-    const [fleet, stats, days] = await Promise.all([
-      fleets.of(companyId),
+  async make(context) {
+    const { hub, companyId } = context
+    const [{ servers, collector }, stats, days] = await Promise.all([
+      liveServers(context),
       alertStats(hub.database.db, companyId),
       timeline(hub, companyId, DAYS),
     ])
-    const troubled = fleet.filter(({ openAlerts, connectivity }) => openAlerts > 0 || connectivity === 'down')
+    const troubled = servers.filter(({ openAlerts, connectivity }) => openAlerts > 0 || connectivity === 'down')
     const worst = sortedServers(troubled, 'state').slice(0, WORST_SHOWN)
-    const { values, collector } = await newest.of(companyId, worst)
     const { critical = 0, warning = 0, info = 0 } = stats.by_severity
     return {
-      counts: serverCounts(fleet),
+      counts: serverCounts(servers),
       severities: { critical, warning, info },
       open: stats.active - stats.acknowledged,
       acknowledged: stats.acknowledged,
       suppressed: stats.suppressed,
-      worst: worst.map((server, index) => toServerRow(server, values[index] ?? null)),
+      worst: worst.map(toServerRow),
       days,
       collector,
     }

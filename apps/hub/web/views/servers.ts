@@ -2,8 +2,8 @@
 import type { Severity } from '../../../../core/alerting/rules/rule.ts'
 import { type Filtered, matchesFilter, parseFilter } from '../address/filter.ts'
 import type { Connectivity, FleetServer } from '../live/fleet.ts'
-import type { CollectorState, ServerValues } from '../live/newest-values.ts'
-import type { View } from './view.ts'
+import { type CollectorState, connectivityNow, type NewestOfCompany, type ServerValues } from '../live/newest-values.ts'
+import type { View, ViewContext } from './view.ts'
 
 /** How many rows one answer has: more than fit on a screen. */
 const WINDOW = 60
@@ -25,7 +25,7 @@ export type ServerRow = {
   readonly worst: Severity | null
   readonly isSilenced: boolean
   readonly agentVersion: string | null
-  readonly values: Pick<ServerValues, 'cpu' | 'memory' | 'disk' | 'mount' | 'load'> | null
+  readonly values: Omit<ServerValues, 'sampledAtMs'> | null
 }
 
 /** Values that servers have for a key of the filter, the most frequent first. */
@@ -42,8 +42,28 @@ export type ServersView = {
   readonly collector: CollectorState
 }
 
+/** A server with its newest values, where the collector has given some. */
+type LiveServer = FleetServer & { readonly values: ServerValues | undefined }
+
+/** All servers of the company with their newest values: what lists filter and sort. */
+export async function liveServers({ hub, companyId, fleets, newest }: ViewContext) {
+  const [fleet, { values, collector }]: [readonly FleetServer[], NewestOfCompany] = await Promise.all([
+    fleets.of(companyId),
+    newest.of(companyId),
+  ])
+  const nowMs = hub.now()
+  const thresholdMs = hub.config['agents.online_threshold']
+  const servers = fleet.map((server): LiveServer => {
+    const own = values.get(server.id)
+    return { ...server, values: own, connectivity: connectivityNow(server, own, nowMs, thresholdMs) }
+  })
+  const isMissing = collector !== 'ok' && fleet.length > 0
+  const state: CollectorState = isMissing ? collector : 'ok'
+  return { servers, collector: state }
+}
+
 /** A server as the filter sees it. */
-const filteredServer = (server: FleetServer): Filtered => ({
+const filteredServer = (server: LiveServer): Filtered => ({
   words: [server.name, server.hostname, server.address],
   values: {
     state: [
@@ -60,13 +80,17 @@ const filteredServer = (server: FleetServer): Filtered => ({
     worst: server.worst,
     version: server.agentVersion,
     name: server.name,
+    cpu: server.values?.cpu ?? null,
+    memory: server.values?.memory ?? null,
+    disk: server.values?.disk ?? null,
+    load: server.values?.load ?? null,
   },
 })
 
 /** The servers that match a filter, by name as the fleet has them. */
-function matchingServers(fleet: readonly FleetServer[], filter: string): readonly FleetServer[] {
+function matchingServers(servers: readonly LiveServer[], filter: string): readonly LiveServer[] {
   const terms = parseFilter(filter)
-  return terms.length === 0 ? fleet : fleet.filter(server => matchesFilter(filteredServer(server), terms))
+  return terms.length === 0 ? servers : servers.filter(server => matchesFilter(filteredServer(server), terms))
 }
 
 const rankOf = (server: FleetServer): number =>
@@ -76,7 +100,10 @@ const rankOf = (server: FleetServer): number =>
 
 type SortKey = number | string | null
 
-const sortKeys: Readonly<Record<string, (server: FleetServer) => SortKey>> = {
+/** The greatest first: one sorts by a measured value to see who has most. */
+const negated = (value: number | null | undefined): number | null => (value == null ? null : -value)
+
+const sortKeys: Readonly<Record<string, (server: LiveServer) => SortKey>> = {
   state: server => -rankOf(server),
   address: server => server.address,
   env: server => server.environment,
@@ -85,6 +112,10 @@ const sortKeys: Readonly<Record<string, (server: FleetServer) => SortKey>> = {
   alerts: server => -server.openAlerts,
   seen: server => server.lastSeenAtMs,
   version: server => server.agentVersion,
+  cpu: server => negated(server.values?.cpu),
+  memory: server => negated(server.values?.memory),
+  disk: server => negated(server.values?.disk),
+  load: server => negated(server.values?.load),
 }
 
 function compareKeys(one: SortKey, other: SortKey): number {
@@ -95,7 +126,7 @@ function compareKeys(one: SortKey, other: SortKey): number {
 }
 
 /** Sorted by `key`, or by `-key` the other way round; the fleet's own order is by name. */
-export function sortedServers(servers: readonly FleetServer[], sort: string): readonly FleetServer[] {
+export function sortedServers(servers: readonly LiveServer[], sort: string): readonly LiveServer[] {
   const isReversed = sort.startsWith('-')
   const name = isReversed ? sort.slice(1) : sort
   if (name === '' || name === 'name') return isReversed ? servers.toReversed() : servers
@@ -134,49 +165,55 @@ export const serverFacets = (fleet: readonly FleetServer[]): Readonly<Record<str
   dc: facetOf(fleet, server => [server.datacenter]),
 })
 
-/**
- * A server with what its collector says of it now: the later of both last-seen times, and the state that it reports.
- */
-export function toServerRow(server: FleetServer, values: ServerValues | null): ServerRow {
-  const { id, name, hostname, address, environment, role, datacenter, tags, status } = server
-  const seen = [server.lastSeenAtMs, values?.lastSeenAtMs ?? null].filter(at => at !== null)
+/** A server as a row shows it: seen when it was last heard or sampled. */
+export function toServerRow(server: LiveServer): ServerRow {
+  const { id, name, hostname, address, environment, role, datacenter, tags, status, connectivity, values } = server
+  const seen = [server.lastSeenAtMs, values?.sampledAtMs ?? null].filter(at => at !== null)
   return {
-    ...{ id, name, hostname, address, environment, role, datacenter, tags, status },
-    connectivity: values?.connectivity ?? server.connectivity,
+    ...{ id, name, hostname, address, environment, role, datacenter, tags, status, connectivity },
     lastSeenAtMs: seen.length > 0 ? Math.max(...seen) : null,
     openAlerts: server.openAlerts,
     worst: server.worst,
     isSilenced: server.isSilenced,
     agentVersion: server.agentVersion,
-    values: values && {
-      cpu: rounded(values.cpu),
-      memory: rounded(values.memory),
-      disk: rounded(values.disk),
-      mount: values.mount,
-      load: rounded(values.load),
-    },
+    values: values
+      ? { cpu: values.cpu, memory: values.memory, disk: values.disk, mount: values.mount, load: values.load }
+      : null,
   }
 }
-
-const rounded = (value: number | null): number | null => (value === null ? null : Math.round(value * 100) / 100)
 
 export const serversView: View<ServersView> = {
   permissions: ['monitoring.view', 'servers.view'],
   params: ['q', 'sort', 'offset'],
-  async make({ companyId, param, fleets, newest }) {
-    const fleet = await fleets.of(companyId)
-    const matching = sortedServers(matchingServers(fleet, param('q')), param('sort'))
+  async make(context) {
+    const { param } = context
+    const { servers, collector } = await liveServers(context)
+    const matching = sortedServers(matchingServers(servers, param('q')), param('sort'))
     const wanted = Math.max(0, Math.floor(Number(param('offset')) || 0))
     const offset = Math.min(wanted, Math.max(0, matching.length - 1))
-    const shown = matching.slice(offset, offset + WINDOW)
-    const { values, collector } = await newest.of(companyId, shown)
     return {
-      counts: serverCounts(fleet),
+      counts: serverCounts(servers),
       matching: matching.length,
       offset,
-      rows: shown.map((server, index) => toServerRow(server, values[index] ?? null)),
-      facets: serverFacets(fleet),
-      collector: fleet.length === 0 ? 'ok' : collector,
+      rows: matching.slice(offset, offset + WINDOW).map(toServerRow),
+      facets: serverFacets(servers),
+      collector,
     }
+  },
+}
+
+/** Ids and names of all servers that match: what an act on all of them is about. */
+export type MatchingServersView = { readonly ids: readonly string[]; readonly names: readonly string[] }
+
+const IDS_MAX = 10_000
+const NAMES_SHOWN = 10
+
+export const matchingServersView: View<MatchingServersView> = {
+  permissions: ['monitoring.view', 'servers.view'],
+  params: ['q'],
+  async make(context) {
+    const { servers } = await liveServers(context)
+    const matching = matchingServers(servers, context.param('q')).slice(0, IDS_MAX)
+    return { ids: matching.map(({ id }) => id), names: matching.slice(0, NAMES_SHOWN).map(({ name }) => name) }
   },
 }

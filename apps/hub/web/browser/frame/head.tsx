@@ -36,6 +36,7 @@ function Connection() {
     <button
       type="button"
       class="connection quiet"
+      aria-label={text}
       data-state={state}
       title={`${t(isPaused.value ? 'resume' : 'pause')} (p) · ${t('data_of', { time: fullTime(dataAtMs.value) })}`}
       aria-pressed={isPaused.value}

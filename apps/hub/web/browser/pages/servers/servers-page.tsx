@@ -1,32 +1,122 @@
-// The servers of the company: a table that filters, sorts and is kept up to date.
-import type { ServersView } from '../../../views/servers.ts'
+// The servers of the company, as a table or as cards: filtered, sorted, kept up to date; acts on single ones and on all
+// that match.
+import { useState } from 'preact/hooks'
+import type { MatchingServersView, ServerRow, ServersView } from '../../../views/servers.ts'
 import { serversWords } from '../../../words/servers.ts'
 import { shellWords } from '../../../words/shell.ts'
-import { hrefTo, setParams } from '../../address/router.ts'
+import { hrefTo, param, setParams } from '../../address/router.ts'
 import { Fault } from '../../parts/fault.tsx'
 import { FilterField, NothingMatches } from '../../parts/filter-field.tsx'
-import { useSelection } from '../../parts/selection.ts'
+import { noticeLine } from '../../parts/notice-line.ts'
+import { type Selection, useSelection } from '../../parts/selection.ts'
+import { SelectionBar } from '../../parts/selection-bar.tsx'
+import { SilenceDialog } from '../../parts/silence-dialog.tsx'
 import { Skeleton } from '../../parts/skeleton.tsx'
 import { Table } from '../../parts/table.tsx'
 import { may, textsOf } from '../../session.ts'
-import { usePageView } from '../../view.ts'
+import { askView, usePageView } from '../../view.ts'
+import { type ServerAct, ServerActDialog } from './server-acts.tsx'
+import { ServerCards } from './server-cards.tsx'
 import { serverColumns } from './server-columns.tsx'
 
 const t = textsOf(serversWords)
 const shell = textsOf(shellWords)
 
 const STATES = ['online', 'down', 'unknown', 'maintenance', 'draft', 'alerts', 'silenced']
+const mayChange = may('servers.manage')
+const maySilence = may('monitoring.manage')
+
+/** `-1`: a value that every company has is not counted. */
+const facetsOf = (data: ServersView) => ({ state: STATES.map(state => [state, -1] as const), ...data.facets })
+
+type Asked = { readonly act: ServerAct | 'silence'; readonly ids: readonly string[]; readonly names: readonly string[] }
+
+const namesIn = (rows: readonly ServerRow[], selection: Selection): string[] =>
+  rows.filter(row => selection.has(row.id)).map(row => row.name)
+
+const ViewChoice = () => (
+  <fieldset class="segments" aria-label={t('view')}>
+    {(['table', 'cards'] as const).map(view => (
+      <button
+        type="button"
+        key={view}
+        aria-pressed={(param('view') || 'table') === view}
+        onClick={() => setParams({ view: view === 'table' ? null : view })}
+      >
+        {t(`view_${view}`)}
+      </button>
+    ))}
+  </fieldset>
+)
+
+function ServerList({ data, selection }: { readonly data: ServersView; readonly selection: Selection | undefined }) {
+  if (data.counts.all === 0) return <p class="notice">{t('none')}</p>
+  if (data.matching === 0) return <NothingMatches />
+  const onOffset = (offset: number): void => setParams({ offset: offset || null }, 'replace')
+  if (param('view') === 'cards') return <ServerCards data={data} onOffset={onOffset} />
+  return (
+    <Table
+      label={t('title')}
+      columns={serverColumns}
+      rows={data.rows}
+      keyOf={row => row.id}
+      nameOf={row => row.name}
+      total={data.matching}
+      offset={data.offset}
+      onOffset={onOffset}
+      selection={selection}
+    />
+  )
+}
+
+const ActButtons = ({ onAsk }: { readonly onAsk: (act: Asked['act']) => void }) => (
+  <>
+    {mayChange ? (
+      <>
+        <button type="button" onClick={() => onAsk('status')}>
+          {t('act_status')}
+        </button>
+        <button type="button" onClick={() => onAsk('tags')}>
+          {t('act_tags')}
+        </button>
+      </>
+    ) : null}
+    {maySilence ? (
+      <button type="button" onClick={() => onAsk('silence')}>
+        {t('act_silence')}
+      </button>
+    ) : null}
+  </>
+)
 
 export function ServersPage() {
   const { data, fault, reload } = usePageView<ServersView>('servers')
   const selection = useSelection()
+  const [asked, setAsked] = useState<Asked | null>(null)
+  const [matchingNames, setMatchingNames] = useState<readonly string[] | null>(null)
   if (data === null) return fault === null ? <Skeleton lines={16} /> : <Fault fault={fault} onRetry={reload} />
-  const facets = { state: STATES.map(state => [state, -1] as const), ...data.facets }
+  const clear = (): void => {
+    selection.clear()
+    setMatchingNames(null)
+  }
+  const selectMatching = async (): Promise<void> => {
+    const { ids, names } = await askView<MatchingServersView>('matching-servers', { q: param('q') })
+    setMatchingNames(names)
+    selection.setAll(ids, true)
+  }
+  const close = (): void => setAsked(null)
+  const done = (): void => {
+    clear()
+    reload()
+  }
+  const isTable = param('view') !== 'cards'
+  const maySelect = (mayChange || maySilence) && isTable
   return (
     <>
       <div class="page-head">
         <h1>{t('title')}</h1>
         <span class="muted">{shell('rows_of', { count: data.matching, total: data.counts.all })}</span>
+        <span role="status">{noticeLine.value}</span>
         <span class="grow" />
         {may('monitoring.manage') ? (
           <a class="button" href={hrefTo('add_servers')}>
@@ -35,23 +125,27 @@ export function ServersPage() {
         ) : null}
       </div>
       <div class="toolbar">
-        <FilterField facets={facets} />
+        <FilterField facets={facetsOf(data)} />
+        <ViewChoice />
       </div>
       {data.collector === 'ok' ? null : <p class="banner">{shell(`collector_${data.collector}`)}</p>}
-      {data.matching === 0 ? (
-        <NothingMatches />
-      ) : (
-        <Table
-          label={t('title')}
-          columns={serverColumns}
-          rows={data.rows}
-          keyOf={row => row.id}
-          nameOf={row => row.name}
-          total={data.matching}
-          offset={data.offset}
-          onOffset={offset => setParams({ offset: offset || null }, 'replace')}
-          selection={selection}
-        />
+      {maySelect ? (
+        <SelectionBar
+          selected={selection.size}
+          matching={data.matching}
+          onSelectMatching={() => void selectMatching()}
+          onClear={clear}
+        >
+          <ActButtons
+            onAsk={act => setAsked({ act, ids: selection.all, names: matchingNames ?? namesIn(data.rows, selection) })}
+          />
+        </SelectionBar>
+      ) : null}
+      <ServerList data={data} selection={maySelect ? selection : undefined} />
+      {asked?.act === 'silence' ? (
+        <SilenceDialog start={{ serverIds: asked.ids }} onClose={close} onDone={done} />
+      ) : asked === null ? null : (
+        <ServerActDialog act={asked.act} ids={asked.ids} names={asked.names} onClose={close} onDone={done} />
       )}
     </>
   )

@@ -1,0 +1,18 @@
+// What pages share, in one place that every page imports (view.ts does it for them): the bundler then makes one file
+// of it, and not one for each set of pages that has something in common. Charts stay apart: lists do without them.
+import './pages/alerts/alert-acts.tsx'
+import './pages/alerts/alert-columns.tsx'
+import './pages/servers/server-columns.tsx'
+import './parts/dialog.tsx'
+import './parts/field.tsx'
+import './parts/filter-field.tsx'
+import './parts/meter.tsx'
+import './parts/selection-bar.tsx'
+import './parts/selection.ts'
+import './parts/silence-dialog.tsx'
+import './parts/skeleton.tsx'
+import './parts/table.tsx'
+import './parts/tags.tsx'
+import './parts/time.tsx'
+import './frame/page-title.ts'
+import './keys.ts'

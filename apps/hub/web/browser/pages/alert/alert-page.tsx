@@ -1,0 +1,159 @@
+// One alert in one look: what is wrong in a sentence, why, who was told, what happened, and what can be done about it.
+import { useState } from 'preact/hooks'
+import type { AlertView } from '../../../views/alert.ts'
+import type { AlertFace } from '../../../views/alerts.ts'
+import { alertsWords } from '../../../words/alerts.ts'
+import { hrefTo } from '../../address/router.ts'
+import { clockMs } from '../../connection/live.ts'
+import { duration, valueText, whenText } from '../../format.ts'
+import { pageTitle } from '../../frame/page-title.ts'
+import { usePageKeys } from '../../keys.ts'
+import { Fault } from '../../parts/fault.tsx'
+import { noticeLine } from '../../parts/notice-line.ts'
+import { SilenceDialog } from '../../parts/silence-dialog.tsx'
+import { Skeleton } from '../../parts/skeleton.tsx'
+import { StateMark } from '../../parts/state-mark.tsx'
+import { Table } from '../../parts/table.tsx'
+import { may, textsOf } from '../../session.ts'
+import { usePageView } from '../../view.ts'
+import { type AlertAct, AlertActDialog } from '../alerts/alert-acts.tsx'
+import { alertColumns } from '../alerts/alert-columns.tsx'
+import { notesOf, titleOf } from '../alerts/alert-face.tsx'
+import './alert.css'
+import { Deliveries, Timeline } from './alert-story.tsx'
+
+const t = textsOf(alertsWords)
+
+function sentenceOf(alert: AlertFace): string {
+  const { type, metric, unit, series, serverName, lastValue, threshold } = alert
+  if (type === 'agent_down') return t('sentence_down', { server: serverName })
+  if (lastValue === null || threshold === null || metric === null)
+    return t('sentence_other', { what: titleOf(alert), server: serverName })
+  const value = valueText(unit, lastValue)
+  return t('sentence_threshold', { metric, series, server: serverName, value, threshold: valueText(unit, threshold) })
+}
+
+function lengthOf({ openedAtMs, endedAtMs }: AlertFace, nowMs: number): string {
+  const from = whenText(openedAtMs, nowMs)
+  if (endedAtMs === null) return t('lasts', { time: from, duration: duration(nowMs - openedAtMs) })
+  return t('lasted', { from, to: whenText(endedAtMs, nowMs), duration: duration(endedAtMs - openedAtMs) })
+}
+
+const Others = ({ title, alerts }: { readonly title: string; readonly alerts: readonly AlertFace[] }) => (
+  <section class="panel">
+    <h2>{title}</h2>
+    {alerts.length === 0 ? (
+      <p class="muted">{t('nothing')}</p>
+    ) : (
+      <Table label={title} columns={alertColumns} rows={alerts} keyOf={each => each.id} nameOf={titleOf} />
+    )}
+  </section>
+)
+
+function Acts({ data, onAsk }: { readonly data: AlertView; readonly onAsk: (act: AlertAct | 'silence') => void }) {
+  const { alert } = data
+  if (!may('monitoring.manage')) return null
+  const isActive = alert.state === 'open' || alert.state === 'acknowledged'
+  return (
+    <div class="toolbar">
+      {alert.state === 'open' ? (
+        <button type="button" class="primary" title="a" onClick={() => onAsk('acknowledge')}>
+          {t('acknowledge')}
+        </button>
+      ) : null}
+      <button type="button" title="m" onClick={() => onAsk('silence')}>
+        {t('silence')}
+      </button>
+      <button type="button" title="n" onClick={() => onAsk('comment')}>
+        {t('comment')}
+      </button>
+      {isActive ? (
+        <button type="button" title="Shift E" onClick={() => onAsk('close')}>
+          {t('close')}
+        </button>
+      ) : null}
+    </div>
+  )
+}
+
+function Why({ data }: { readonly data: AlertView }) {
+  const { why, rule, alert, peakValue } = data
+  return (
+    <section class="panel">
+      <h2>{t('why')}</h2>
+      <p>{why?.decision ?? t('why_unknown')}</p>
+      <dl class="facts">
+        {alert.ruleName === null ? null : (
+          <>
+            <dt>{t('rule')}</dt>
+            <dd class="text">
+              {alert.ruleName}
+              {rule?.forSeconds ? ` (${t('for_seconds', { seconds: rule.forSeconds })})` : ''}
+            </dd>
+          </>
+        )}
+        <dt>{t('series')}</dt>
+        <dd class="mono">{data.seriesKey}</dd>
+      </dl>
+      {peakValue === null ? null : <p class="muted">{t('peak', { value: valueText(alert.unit, peakValue) })}</p>}
+    </section>
+  )
+}
+
+export function AlertPage() {
+  const { data, fault, reload } = usePageView<AlertView>('alert')
+  const [asked, setAsked] = useState<AlertAct | 'silence' | null>(null)
+  const ask = (act: AlertAct | 'silence'): void => {
+    if (may('monitoring.manage')) setAsked(act)
+  }
+  usePageKeys({ a: () => ask('acknowledge'), m: () => ask('silence'), n: () => ask('comment'), E: () => ask('close') })
+  if (data === null) return fault === null ? <Skeleton /> : <Fault fault={fault} onRetry={reload} />
+  const { alert } = data
+  pageTitle.value = titleOf(alert)
+  const close = (): void => setAsked(null)
+  return (
+    <>
+      <div class="page-head">
+        <h1 class="text">{titleOf(alert)}</h1>
+        <StateMark state={alert.severity} isOutlined={alert.state !== 'open'} />
+        <span class="muted">{notesOf(alert)}</span>
+        <span role="status">{noticeLine.value}</span>
+      </div>
+      <p class="sentence text">
+        {sentenceOf(alert)} {lengthOf(alert, clockMs.value)}
+      </p>
+      {data.groupId === null ? null : (
+        <p>
+          <a href={hrefTo('alert', { alert: data.groupId })}>{t('part_of')}</a>
+        </p>
+      )}
+      <Acts data={data} onAsk={ask} />
+      <div class="alert-panels">
+        <Why data={data} />
+        <Deliveries deliveries={data.deliveries} />
+        <Timeline data={data} />
+      </div>
+      {data.members.length > 0 ? <Others title={t('members')} alerts={data.members} /> : null}
+      <Others title={t('around')} alerts={data.around} />
+      <Others title={t('before')} alerts={data.before} />
+      {asked === 'silence' ? (
+        <SilenceDialog
+          start={{
+            serverIds: [alert.serverId],
+            rule: alert.ruleId === null || alert.ruleName === null ? null : { id: alert.ruleId, name: alert.ruleName },
+            hours: 4,
+          }}
+          onClose={close}
+          onDone={reload}
+        />
+      ) : asked === null ? null : (
+        <AlertActDialog
+          act={asked}
+          target={{ ids: [alert.id], names: [`${titleOf(alert)} · ${alert.serverName}`] }}
+          onClose={close}
+          onDone={reload}
+        />
+      )}
+    </>
+  )
+}

@@ -1,0 +1,191 @@
+// The alerts that are open: as rows, the worst first, or in groups; acts on single ones and on all that match.
+import { useState } from 'preact/hooks'
+import { filterText, parseFilter } from '../../../address/filter.ts'
+import type { AlertGroup, AlertsView, MatchingAlertsView } from '../../../views/alerts.ts'
+import { alertsWords } from '../../../words/alerts.ts'
+import { shellWords } from '../../../words/shell.ts'
+import { hrefTo, param, setParams } from '../../address/router.ts'
+import { count } from '../../format.ts'
+import { usePageKeys } from '../../keys.ts'
+import { Fault } from '../../parts/fault.tsx'
+import { FilterField, NothingMatches } from '../../parts/filter-field.tsx'
+import { noticeLine } from '../../parts/notice-line.ts'
+import { useSelection } from '../../parts/selection.ts'
+import { SelectionBar } from '../../parts/selection-bar.tsx'
+import { SilenceDialog } from '../../parts/silence-dialog.tsx'
+import { Skeleton } from '../../parts/skeleton.tsx'
+import { StateMark } from '../../parts/state-mark.tsx'
+import { type Column, Table } from '../../parts/table.tsx'
+import { Time } from '../../parts/time.tsx'
+import { may, textsOf } from '../../session.ts'
+import { askView, usePageView } from '../../view.ts'
+import { type ActTarget, type AlertAct, AlertActDialog } from './alert-acts.tsx'
+import { alertColumns } from './alert-columns.tsx'
+import { titleOf } from './alert-face.tsx'
+
+const t = textsOf(alertsWords)
+const shell = textsOf(shellWords)
+
+const groupings = ['', 'rule', 'server', 'severity', 'tag', 'dc'] as const
+
+/** The filter that a group stands for, added to what is filtered by already. */
+function hrefOfGroup({ key }: AlertGroup): string {
+  const term = { key: param('group'), isExcluded: false, operator: '=' as const, value: key }
+  const q = key === '' ? param('q') : filterText([...parseFilter(param('q')), term])
+  return hrefTo('alerts', {}, { q })
+}
+
+const groupColumns: readonly Column<AlertGroup>[] = [
+  { key: 'worst', title: t('severity'), cell: group => <StateMark state={group.worst} /> },
+  {
+    key: 'name',
+    title: t('group_name'),
+    isName: true,
+    cell: group => (
+      <a class="text" href={hrefOfGroup(group)}>
+        {group.name === '' ? t('group_nothing') : group.name}
+      </a>
+    ),
+  },
+  { key: 'count', title: t('group_count'), isNumber: true, cell: group => count(group.count) },
+  { key: 'open', title: t('group_unacknowledged'), isNumber: true, cell: group => count(group.unacknowledged) },
+  { key: 'servers', title: t('group_servers'), isNumber: true, cell: group => count(group.servers) },
+  { key: 'oldest', title: t('group_oldest'), cell: group => <Time atMs={group.oldestAtMs} /> },
+]
+
+const GroupChoice = () => (
+  <label class="inline">
+    <span class="muted">{t('group_by')}</span>
+    <select value={param('group')} onChange={event => setParams({ group: event.currentTarget.value, offset: null })}>
+      {groupings.map(name => (
+        <option value={name} key={name}>
+          {t(name === '' ? 'group_none' : `group_${name}`)}
+        </option>
+      ))}
+    </select>
+  </label>
+)
+
+const ActButtons = ({ onAsk }: { readonly onAsk: (act: AlertAct | 'silence') => void }) => (
+  <>
+    <button type="button" title="a" onClick={() => onAsk('acknowledge')}>
+      {t('acknowledge')}
+    </button>
+    <button type="button" title="m" onClick={() => onAsk('silence')}>
+      {t('silence')}
+    </button>
+    <button type="button" title="n" onClick={() => onAsk('comment')}>
+      {t('comment')}
+    </button>
+    <button type="button" title="Shift E" onClick={() => onAsk('close')}>
+      {t('close')}
+    </button>
+  </>
+)
+
+type Asked =
+  | { readonly act: AlertAct; readonly target: ActTarget }
+  | { readonly act: 'silence'; readonly serverIds: readonly string[] }
+
+const noTarget: MatchingAlertsView = { ids: [], names: [], serverIds: [] }
+
+export function AlertsPage() {
+  const { data, fault, reload } = usePageView<AlertsView>('alerts')
+  const selection = useSelection()
+  const [asked, setAsked] = useState<Asked | null>(null)
+  const [allMatching, setAllMatching] = useState<MatchingAlertsView | null>(null)
+  const rowsOf = (): MatchingAlertsView => {
+    if (allMatching !== null) return allMatching
+    const rows = data?.rows.filter(row => selection.has(row.id)) ?? []
+    return {
+      ids: selection.all,
+      names: rows.map(row => `${titleOf(row)} · ${row.serverName}`),
+      serverIds: [...new Set(rows.map(row => row.serverId))],
+    }
+  }
+  const ask = (act: AlertAct | 'silence'): void => {
+    if (!may('monitoring.manage') || selection.size === 0) return
+    const { ids, names, serverIds } = rowsOf()
+    setAsked(act === 'silence' ? { act, serverIds } : { act, target: { ids, names } })
+  }
+  usePageKeys({ a: () => ask('acknowledge'), m: () => ask('silence'), n: () => ask('comment'), E: () => ask('close') })
+  if (data === null) return fault === null ? <Skeleton lines={16} /> : <Fault fault={fault} onRetry={reload} />
+  const clear = (): void => {
+    selection.clear()
+    setAllMatching(null)
+  }
+  const selectMatching = async (): Promise<void> => {
+    const matching = await askView<MatchingAlertsView>('matching-alerts', { q: param('q') }).catch(() => noTarget)
+    setAllMatching(matching)
+    selection.setAll(matching.ids, true)
+  }
+  const done = (): void => {
+    clear()
+    reload()
+  }
+  return (
+    <>
+      <div class="page-head">
+        <h1>{t('title')}</h1>
+        <span class="muted">{shell('rows_of', { count: data.matching, total: data.total })}</span>
+        <span role="status">{noticeLine.value}</span>
+      </div>
+      <div class="toolbar">
+        <FilterField facets={data.facets} />
+        <GroupChoice />
+      </div>
+      {may('monitoring.manage') && data.groups === null ? (
+        <SelectionBar
+          selected={selection.size}
+          matching={data.matching}
+          onSelectMatching={() => void selectMatching()}
+          onClear={clear}
+        >
+          <ActButtons onAsk={ask} />
+        </SelectionBar>
+      ) : null}
+      <AlertList data={data} selection={may('monitoring.manage') ? selection : undefined} />
+      {asked?.act === 'silence' ? (
+        <SilenceDialog start={{ serverIds: asked.serverIds }} onClose={() => setAsked(null)} onDone={done} />
+      ) : asked === null ? null : (
+        <AlertActDialog act={asked.act} target={asked.target} onClose={() => setAsked(null)} onDone={done} />
+      )}
+    </>
+  )
+}
+
+type ListProps = { readonly data: AlertsView; readonly selection: ReturnType<typeof useSelection> | undefined }
+
+function AlertList({ data, selection }: ListProps) {
+  if (data.total === 0 && param('q') === '')
+    return (
+      <div class="notice">
+        <p>{t('none')}</p>
+        <a href={hrefTo('alerts', {}, { q: 'state:resolved' })}>{t('past')}</a>
+      </div>
+    )
+  if (data.matching === 0) return <NothingMatches />
+  if (data.groups !== null)
+    return (
+      <Table
+        label={t('title')}
+        columns={groupColumns}
+        rows={data.groups}
+        keyOf={group => group.key}
+        nameOf={group => group.name}
+      />
+    )
+  return (
+    <Table
+      label={t('title')}
+      columns={alertColumns}
+      rows={data.rows}
+      keyOf={row => row.id}
+      nameOf={row => `${titleOf(row)} · ${row.serverName}`}
+      total={data.matching}
+      offset={data.offset}
+      onOffset={offset => setParams({ offset: offset || null }, 'replace')}
+      selection={selection}
+    />
+  )
+}

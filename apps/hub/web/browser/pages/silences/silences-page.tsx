@@ -1,0 +1,123 @@
+// The silences: which hold, which are to come, which are over; end, extend, make one again.
+import { useState } from 'preact/hooks'
+import type { SilenceRow, SilencesView } from '../../../views/silences.ts'
+import { silencesWords } from '../../../words/silences.ts'
+import { param, setParams } from '../../address/router.ts'
+import { type ApiFault, send } from '../../api.ts'
+import { count, NOTHING } from '../../format.ts'
+import { ActFault, Fault } from '../../parts/fault.tsx'
+import { noticeLine } from '../../parts/notice-line.ts'
+import { SilenceDialog, type SilenceStart } from '../../parts/silence-dialog.tsx'
+import { Skeleton } from '../../parts/skeleton.tsx'
+import { StateMark } from '../../parts/state-mark.tsx'
+import { type Column, Table } from '../../parts/table.tsx'
+import { Time } from '../../parts/time.tsx'
+import { textsOf } from '../../session.ts'
+import { usePageView } from '../../view.ts'
+
+const t = textsOf(silencesWords)
+
+const HOUR_MS = 3_600_000
+
+function scopeText({ scope, serverCount, serverNames }: SilenceRow): string {
+  if (scope.all) return t('all_servers')
+  const keys = [
+    ...scope.tags.map(tag => `tag:${tag}`),
+    ...scope.environments.map(name => `env:${name}`),
+    ...scope.roles.map(name => `role:${name}`),
+    ...scope.datacenters.map(name => `dc:${name}`),
+  ]
+  if (keys.length > 0) return `${keys.join(' ')} · ${t('servers_count', { count: serverCount ?? 0 })}`
+  return t('servers_of', { count: serverCount ?? 0, names: serverNames.join(', ') })
+}
+
+const isOver = ({ status }: SilenceRow): boolean => status === 'expired' || status === 'cancelled'
+
+const columnsOf = (acts: (row: SilenceRow) => preact.ComponentChildren): readonly Column<SilenceRow>[] => [
+  {
+    key: 'status',
+    title: t('status'),
+    cell: row => (
+      <StateMark state={row.status === 'active' ? 'silenced' : 'unknown'} text={t(`status_${row.status}`)} />
+    ),
+  },
+  { key: 'reason', title: t('reason'), isName: true, cell: row => <span class="text">{row.reason}</span> },
+  { key: 'scope', title: t('scope'), cell: row => <span class="text">{scopeText(row)}</span> },
+  {
+    key: 'rules',
+    title: t('rules'),
+    from: 'medium',
+    cell: row => <span class="text">{row.ruleIds.length === 0 ? t('all_rules') : row.ruleNames.join(', ')}</span>,
+  },
+  { key: 'from', title: t('from'), from: 'medium', cell: row => <Time atMs={row.startsAtMs} form="when" /> },
+  {
+    key: 'until',
+    title: t('until'),
+    cell: row => (
+      <>
+        <Time atMs={row.endsAtMs} form="when" />
+        {row.recurrence === null ? null : ` · ${t(`repeat_${row.recurrence.frequency}`)}`}
+      </>
+    ),
+  },
+  { key: 'by', title: t('by'), from: 'wide', cell: row => row.by ?? NOTHING },
+  { key: 'hides', title: t('hides'), isNumber: true, cell: row => (isOver(row) ? NOTHING : count(row.hiddenAlerts)) },
+  { key: 'acts', title: t('acts'), cell: acts },
+]
+
+export function SilencesPage() {
+  const { data, fault, reload } = usePageView<SilencesView>('silences')
+  const [start, setStart] = useState<SilenceStart | null>(null)
+  const [actFault, setActFault] = useState<ApiFault | null>(null)
+  if (data === null) return fault === null ? <Skeleton /> : <Fault fault={fault} onRetry={reload} />
+  const isPast = param('past') !== ''
+  const act = async (request: ReturnType<typeof send>): Promise<void> => {
+    const result = await request
+    setActFault(result.ok ? null : result.fault)
+    reload()
+  }
+  const extend = (row: SilenceRow) =>
+    act(send('PATCH', `/monitoring/silences/${row.id}`, { ends_at: new Date(row.endsAtMs + HOUR_MS).toISOString() }))
+  const columns = columnsOf(row =>
+    isOver(row) ? (
+      <button type="button" onClick={() => setStart({ serverIds: row.scope.server_ids, reason: row.reason })}>
+        {t('again')}
+      </button>
+    ) : (
+      <span class="row-acts">
+        <button type="button" onClick={() => void extend(row)}>
+          {t('extend')}
+        </button>
+        <button type="button" onClick={() => void act(send('POST', `/monitoring/silences/${row.id}/end`))}>
+          {t('end')}
+        </button>
+      </span>
+    ),
+  )
+  return (
+    <>
+      <div class="page-head">
+        <h1>{t('title')}</h1>
+        <span role="status">{noticeLine.value}</span>
+      </div>
+      <div class="toolbar">
+        <button type="button" class="primary" onClick={() => setStart({})}>
+          {t('new')}
+        </button>
+        <button type="button" aria-pressed={!isPast} onClick={() => setParams({ past: null })}>
+          {t('current')}
+        </button>
+        <button type="button" aria-pressed={isPast} onClick={() => setParams({ past: '1' })}>
+          {t('past')}
+        </button>
+      </div>
+      <ActFault fault={actFault} />
+      {data.rows.length === 0 ? (
+        <p class="muted">{t(isPast ? 'none_past' : 'none')}</p>
+      ) : (
+        <Table label={t('title')} columns={columns} rows={data.rows} keyOf={row => row.id} nameOf={row => row.reason} />
+      )}
+      {start === null ? null : <SilenceDialog start={start} onClose={() => setStart(null)} onDone={reload} />}
+    </>
+  )
+}

@@ -1,0 +1,222 @@
+// One alert: what it is about, why it is as it is, what happened to it, who was told, and what else happened then.
+import { and, desc, eq, sql } from 'drizzle-orm'
+import { alertingPath, parseAlerting } from '../../../../core/admin-api/alerting.ts'
+import { alertsByIds } from '../../alerts/alert-list.ts'
+import { commentsOf } from '../../alerts/alerts.ts'
+import type { Hub } from '../../hub-context.ts'
+import { alertEvents } from '../../platform/db/schema.ts'
+import { notFound } from '../../platform/http/api-error.ts'
+import { isUuid } from '../../platform/http/request-schema.ts'
+import { type AlertFace, alertColumns, alertJoins, toFace } from './alerts.ts'
+import type { View } from './view.ts'
+
+const EVENTS_SHOWN = 100
+const DELIVERIES_SHOWN = 50
+/** Deliveries name their alert in what was sent: of the company the newest ones are looked through. */
+const DELIVERIES_READ = 5_000
+const OTHERS_SHOWN = 20
+const MEMBERS_SHOWN = 200
+const AROUND_MINUTES = 15
+
+export type AlertView = {
+  readonly alert: AlertFace
+  readonly labels: Readonly<Record<string, string>>
+  readonly seriesKey: string
+  readonly peakValue: number | null
+  readonly suppressReason: string | null
+  readonly resolvedReason: string | null
+  readonly groupId: string | null
+  readonly rule: {
+    readonly id: string
+    readonly operator: string | null
+    readonly forSeconds: number | null
+    readonly recoverThreshold: number | null
+  } | null
+  readonly comments: readonly {
+    readonly id: string
+    readonly by: string | null
+    readonly action: string
+    readonly text: string
+    readonly atMs: number
+  }[]
+  readonly events: readonly {
+    readonly id: string
+    readonly type: string
+    readonly atMs: number
+    readonly value: number | null
+  }[]
+  /** Null: the viewer may not see who is told. */
+  readonly deliveries:
+    | readonly {
+        readonly id: string
+        readonly channel: string
+        readonly target: string
+        readonly type: string
+        readonly state: string
+        readonly tries: number
+        readonly error: string | null
+        readonly atMs: number
+      }[]
+    | null
+  /** The collector's words about the series now; null: it does not say. */
+  readonly why: { readonly decision: string; readonly state: string; readonly sinceMs: number | null } | null
+  /** Of the same server within a quarter of an hour, and the same alert before. */
+  readonly around: readonly AlertFace[]
+  readonly before: readonly AlertFace[]
+  readonly members: readonly AlertFace[]
+}
+
+type DeliveryRow = {
+  id: string
+  channel: string
+  target: string
+  type: string
+  state: string
+  tries: number
+  last_error: string | null
+  created_at: string
+}
+
+type FaceRow = Parameters<typeof toFace>[0]
+
+async function facesWhere(
+  hub: Hub,
+  companyId: string,
+  where: ReturnType<typeof sql>,
+  limit: number,
+): Promise<AlertFace[]> {
+  const rows = await hub.database.db.execute<FaceRow>(sql`
+    select ${alertColumns} from monitoring_alerts x ${alertJoins}
+    where x.company_id = ${companyId} and ${where} order by x.opened_at desc, x.id limit ${limit}`)
+  return rows.map(toFace)
+}
+
+async function whyOf(
+  hub: Hub,
+  companyId: string,
+  serverId: string,
+  ruleId: string | null,
+  seriesKey: string,
+): Promise<AlertView['why']> {
+  if (ruleId === null) return null
+  const target = await hub.collectors.targetOfServer(companyId, serverId)
+  if (target === null) return null
+  const answer = await hub.collectors.query(target, 'alerting', alertingPath(companyId, serverId))
+  const alerting = answer?.status === 200 ? parseAlerting(answer.body) : null
+  const series = alerting?.series.find(each => each.rule_id === ruleId && each.series_key === seriesKey)
+  if (series)
+    return {
+      decision: series.decision,
+      state: series.state,
+      sinceMs: series.since === null ? null : Date.parse(series.since),
+    }
+  const rule = alerting?.rules.find(each => each.rule_id === ruleId)
+  return rule ? { decision: rule.decision, state: '', sinceMs: null } : null
+}
+
+async function eventsOf(hub: Hub, companyId: string, alertId: string): Promise<AlertView['events']> {
+  const rows = await hub.database.db
+    .select({ id: alertEvents.id, type: alertEvents.type, at: alertEvents.occurredAt, payload: alertEvents.payload })
+    .from(alertEvents)
+    .where(and(eq(alertEvents.companyId, companyId), eq(alertEvents.alertId, alertId)))
+    .orderBy(desc(alertEvents.occurredAt), desc(alertEvents.seq))
+    .limit(EVENTS_SHOWN)
+  return rows.map(({ id, type, at, payload }) => {
+    const value = payload.value
+    return { id, type, atMs: at.getTime(), value: typeof value === 'number' ? value : null }
+  })
+}
+
+async function deliveriesOf(
+  hub: Hub,
+  companyId: string,
+  alertId: string,
+  openedAt: Date,
+): Promise<NonNullable<AlertView['deliveries']>> {
+  const rows = await hub.database.db.execute<DeliveryRow>(sql`
+    select d.id, d.channel, d.target, d.type, d.state, d.tries, d.last_error, d.created_at from (
+      select id, channel, target, type, state, tries, last_error, created_at, payload from notification_deliveries
+      where company_id = ${companyId} order by position desc limit ${DELIVERIES_READ}) d
+    where d.created_at >= ${openedAt.toISOString()}::timestamptz - interval '1 hour'
+      and (d.payload -> 'data' -> 'alert' ->> 'id' = ${alertId} or d.payload::text like ${`%/alerts/${alertId}%`})
+    order by d.created_at desc limit ${DELIVERIES_SHOWN}`)
+  return rows.map(({ created_at, last_error, ...row }) => ({
+    ...row,
+    error: last_error,
+    atMs: new Date(created_at).getTime(),
+  }))
+}
+
+export const alertView: View<AlertView> = {
+  permissions: ['monitoring.view'],
+  optional: ['notifications.view'],
+  params: ['alert'],
+  async make({ hub, companyId, param, may }) {
+    const id = param('alert')
+    if (!isUuid(id)) throw notFound()
+    const { db } = hub.database
+    const [row] = await alertsByIds(db, companyId, [id])
+    const [face] = await facesWhere(hub, companyId, sql`x.id = ${id}`, 1)
+    if (!row || !face) throw notFound()
+    const { alert } = row
+    const opened = sql`${alert.openedAt.toISOString()}::timestamptz`
+    const around = sql`make_interval(mins => ${AROUND_MINUTES})`
+    const [rule, comments, events, deliveries, why, others, before, members] = await Promise.all([
+      ruleOf(hub, companyId, alert.ruleId),
+      commentsOf(db, id),
+      eventsOf(hub, companyId, id),
+      may('notifications.view') ? deliveriesOf(hub, companyId, id, alert.openedAt) : null,
+      whyOf(hub, companyId, alert.serverId, alert.ruleId, alert.seriesKey),
+      facesWhere(
+        hub,
+        companyId,
+        sql`x.server_id = ${alert.serverId} and x.id <> ${id} and x.opened_at between ${opened} - ${around} and ${opened} + ${around}`,
+        OTHERS_SHOWN,
+      ),
+      facesWhere(
+        hub,
+        companyId,
+        sql`x.server_id = ${alert.serverId} and x.rule_key = ${alert.ruleKey} and x.series_key = ${alert.seriesKey} and x.opened_at < ${opened}`,
+        OTHERS_SHOWN,
+      ),
+      alert.type === 'group_down' ? facesWhere(hub, companyId, sql`x.group_id = ${id}`, MEMBERS_SHOWN) : [],
+    ])
+    return {
+      alert: face,
+      labels: alert.labels,
+      seriesKey: alert.seriesKey,
+      peakValue: alert.peakValue,
+      suppressReason: alert.suppressReason,
+      resolvedReason: alert.resolvedReason,
+      groupId: alert.groupId,
+      rule,
+      comments: comments.map(({ id, user, action, comment, created_at }) => ({
+        id,
+        by: user?.name ?? null,
+        action,
+        text: comment,
+        atMs: created_at.getTime(),
+      })),
+      events,
+      deliveries,
+      why,
+      around: others,
+      before,
+      members,
+    }
+  },
+}
+
+async function ruleOf(hub: Hub, companyId: string, ruleId: string | null): Promise<AlertView['rule']> {
+  if (ruleId === null) return null
+  const [row] = await hub.database.db.execute<{
+    id: string
+    operator: string | null
+    for_seconds: number | null
+    recover_threshold: number | null
+  }>(sql`select id, operator, for_seconds, recover_threshold from monitoring_rules
+    where company_id = ${companyId} and id = ${ruleId} and deleted_at is null`)
+  return row
+    ? { id: row.id, operator: row.operator, forSeconds: row.for_seconds, recoverThreshold: row.recover_threshold }
+    : null
+}

@@ -1,0 +1,282 @@
+// The alerts of a company: those that match, as rows or in groups, and what an act on all of them is about.
+import { sql } from 'drizzle-orm'
+import { type Severity, severities } from '../../../../core/alerting/rules/rule.ts'
+import type { AlertState, AlertType } from '../../../../core/lifecycle/alert.ts'
+import { metricByName } from '../../../../core/series/catalogue.ts'
+import { parseSeriesKey } from '../../../../core/series/series-key.ts'
+import type { Hub } from '../../hub-context.ts'
+import { type Filtered, matchesFilter, parseFilter } from '../address/filter.ts'
+import type { View, ViewContext } from './view.ts'
+
+const WINDOW = 60
+const GROUPS_MAX = 200
+/** More alerts at once are not looked through. */
+const READ_MAX = 50_000
+const IDS_MAX = 10_000
+const NAMES_SHOWN = 10
+
+/** What an alert is about, as every page shows it. */
+export type AlertFace = {
+  readonly id: string
+  readonly type: AlertType
+  readonly severity: Severity
+  readonly state: AlertState
+  readonly serverId: string
+  readonly serverName: string
+  readonly ruleId: string | null
+  readonly ruleName: string | null
+  readonly metric: string | null
+  /** Of the metric, as the catalogue has it. */
+  readonly unit: string | null
+  /** The series without the name of its metric: `mount=/ device=sda1`. */
+  readonly series: string
+  readonly openedAtMs: number
+  readonly endedAtMs: number | null
+  readonly lastValue: number | null
+  readonly threshold: number | null
+  readonly acknowledgedBy: string | null
+  readonly isSuppressed: boolean
+  readonly isFlapping: boolean
+  /** Of an incident: how many servers are in it. */
+  readonly groupSize: number | null
+}
+
+export type AlertGroup = {
+  readonly key: string
+  readonly name: string
+  readonly count: number
+  readonly unacknowledged: number
+  readonly worst: Severity
+  readonly oldestAtMs: number
+  readonly servers: number
+}
+
+export type AlertsView = {
+  readonly total: number
+  readonly matching: number
+  readonly severities: Readonly<Record<Severity, number>>
+  readonly unacknowledged: number
+  readonly offset: number
+  readonly rows: readonly AlertFace[]
+  readonly groups: readonly AlertGroup[] | null
+  readonly facets: Readonly<Record<string, readonly (readonly [string, number])[]>>
+}
+
+type Row = {
+  id: string
+  type: AlertType
+  severity: Severity
+  state: AlertState
+  server_id: string
+  server_name: string
+  tags: string[]
+  environment: string | null
+  role: string | null
+  datacenter: string | null
+  rule_id: string | null
+  rule_name: string | null
+  series_key: string
+  opened_at: string
+  ended_at: string | null
+  last_value: number | null
+  threshold: number | null
+  acknowledged_by: string | null
+  suppressed: boolean
+  flapping: boolean
+  group_id: string | null
+  group_size: number | null
+}
+
+/** False for a label that only repeats another one. */
+const isTelling = (name: string, labels: Readonly<Record<string, string>>): boolean =>
+  labels.mount === undefined || (name !== 'device' && name !== 'fstype')
+
+/** Metric and telling labels of a series key; a shortened key is shown as it is, as is the group of an incident. */
+function partsOfSeries(type: AlertType, key: string): { metric: string | null; unit: string | null; series: string } {
+  if (type === 'agent_down') return { metric: null, unit: null, series: '' }
+  if (type === 'group_down') return { metric: null, unit: null, series: key }
+  try {
+    const { metric, labels } = parseSeriesKey(key)
+    const telling = Object.entries(labels).filter(([name]) => isTelling(name, labels))
+    const series = telling.map(([name, value]) => `${name}=${value}`).join(' ')
+    return { metric, unit: metricByName(metric)?.unit ?? null, series }
+  } catch {
+    return { metric: null, unit: null, series: key }
+  }
+}
+
+export const toFace = (row: Row): AlertFace => ({
+  id: row.id,
+  type: row.type,
+  severity: row.severity,
+  state: row.state,
+  serverId: row.server_id,
+  serverName: row.server_name,
+  ruleId: row.rule_id,
+  ruleName: row.rule_name,
+  ...partsOfSeries(row.type, row.series_key),
+  openedAtMs: new Date(row.opened_at).getTime(),
+  endedAtMs: row.ended_at === null ? null : new Date(row.ended_at).getTime(),
+  lastValue: row.last_value,
+  threshold: row.threshold,
+  acknowledgedBy: row.acknowledged_by,
+  isSuppressed: row.suppressed,
+  isFlapping: row.flapping,
+  groupSize: row.type === 'group_down' ? (row.group_size ?? 0) : null,
+})
+
+const ACTIVE: readonly AlertState[] = ['open', 'acknowledged']
+const PAST: readonly AlertState[] = ['resolved', 'closed']
+
+export const alertColumns = sql`x.id, x.type, x.severity, x.state, x.server_id, s.name as server_name, s.tags, s.environment, s.role,
+  s.datacenter, x.rule_id, r.name as rule_name, x.series_key, x.opened_at, coalesce(x.resolved_at, x.closed_at) as ended_at,
+  x.last_value, x.threshold, u.name as acknowledged_by, x.suppressed, x.flapping, x.group_id,
+  coalesce(cardinality(x.group_member_ids), x.group_total) as group_size`
+
+export const alertJoins = sql`join servers s on s.id = x.server_id left join monitoring_rules r on r.id = x.rule_id
+  left join users u on u.id = x.acknowledged_by`
+
+/** The worst first, then what nobody is on, then the newest; of what is over the newest. */
+async function readAlerts(hub: Hub, companyId: string, states: readonly AlertState[]): Promise<Row[]> {
+  const isPast = states === PAST
+  const rows = await hub.database.db.execute<Row>(sql`
+    select ${alertColumns} from monitoring_alerts x ${alertJoins}
+    where x.company_id = ${companyId} and x.state in ${states}
+    order by ${isPast ? sql`true` : sql`array_position(array['critical', 'warning', 'info'], x.severity), x.state = 'acknowledged'`},
+      x.opened_at desc, x.id
+    limit ${isPast ? IDS_MAX : READ_MAX}`)
+  return [...rows]
+}
+
+const filteredAlert = (row: Row, nowMs: number): Filtered => ({
+  words: [row.server_name, row.rule_name, row.series_key],
+  values: {
+    severity: row.severity,
+    state: [row.state, ...(row.suppressed ? ['silenced'] : []), ...(row.flapping ? ['flapping'] : [])],
+    server: row.server_name,
+    rule: row.rule_name,
+    type: row.type,
+    tag: row.tags,
+    env: row.environment,
+    role: row.role,
+    dc: row.datacenter,
+    metric: partsOfSeries(row.type, row.series_key).metric,
+    by: row.acknowledged_by,
+    value: row.last_value,
+    minutes: Math.floor((nowMs - new Date(row.opened_at).getTime()) / 60_000),
+    incident: row.group_id ?? (row.type === 'group_down' ? row.id : null),
+  },
+})
+
+const isAboutPast = (filter: string): boolean =>
+  parseFilter(filter).some(
+    ({ key, value, isExcluded }) => key === 'state' && !isExcluded && (value === 'resolved' || value === 'closed'),
+  )
+
+/** The alerts that a filter names: open and acknowledged ones, unless it asks for those that are over. */
+async function matchingAlerts({ hub, companyId, param }: ViewContext): Promise<{ all: Row[]; matching: Row[] }> {
+  const filter = param('q')
+  const all = await readAlerts(hub, companyId, isAboutPast(filter) ? PAST : ACTIVE)
+  const terms = parseFilter(filter)
+  const nowMs = hub.now()
+  return {
+    all,
+    matching: terms.length === 0 ? all : all.filter(row => matchesFilter(filteredAlert(row, nowMs), terms)),
+  }
+}
+
+const groupings: Readonly<Record<string, (row: Row) => readonly (string | null)[]>> = {
+  rule: row => [row.rule_name],
+  server: row => [row.server_name],
+  severity: row => [row.severity],
+  tag: row => (row.tags.length === 0 ? [null] : row.tags),
+  dc: row => [row.datacenter],
+  type: row => [row.type],
+}
+
+function groupsOf(rows: readonly Row[], keysOf: (row: Row) => readonly (string | null)[]): AlertGroup[] {
+  const members = new Map<string, Row[]>()
+  for (const row of rows)
+    for (const key of keysOf(row)) {
+      const known = members.get(key ?? '')
+      if (known) known.push(row)
+      else members.set(key ?? '', [row])
+    }
+  return [...members]
+    .map(([key, own]): AlertGroup => {
+      const worst = severities.findLast(severity => own.some(row => row.severity === severity)) ?? 'info'
+      return {
+        key,
+        name: key,
+        count: own.length,
+        unacknowledged: own.filter(row => row.state === 'open').length,
+        worst,
+        oldestAtMs: own.reduce(
+          (oldest, row) => Math.min(oldest, new Date(row.opened_at).getTime()),
+          Number.MAX_SAFE_INTEGER,
+        ),
+        servers: new Set(own.map(row => row.server_id)).size,
+      }
+    })
+    .sort((one, other) => severities.indexOf(other.worst) - severities.indexOf(one.worst) || other.count - one.count)
+    .slice(0, GROUPS_MAX)
+}
+
+const FACETS_MAX = 20
+function facet(rows: readonly Row[], keyOf: (row: Row) => string | null): [string, number][] {
+  const counts = new Map<string, number>()
+  for (const row of rows) {
+    const value = keyOf(row)
+    if (value !== null) counts.set(value, (counts.get(value) ?? 0) + 1)
+  }
+  return [...counts].sort((one, other) => other[1] - one[1] || (one[0] < other[0] ? -1 : 1)).slice(0, FACETS_MAX)
+}
+
+export const alertsView: View<AlertsView> = {
+  permissions: ['monitoring.view'],
+  params: ['q', 'group', 'offset'],
+  async make(context) {
+    const { param } = context
+    const { all, matching } = await matchingAlerts(context)
+    const keysOf = Object.hasOwn(groupings, param('group')) ? groupings[param('group')] : undefined
+    const offset = Math.min(Math.max(0, Math.floor(Number(param('offset')) || 0)), Math.max(0, matching.length - 1))
+    const counts = { critical: 0, warning: 0, info: 0 }
+    for (const row of all) counts[row.severity]++
+    return {
+      total: all.length,
+      matching: matching.length,
+      severities: counts,
+      unacknowledged: all.filter(row => row.state === 'open').length,
+      offset,
+      rows: keysOf === undefined ? matching.slice(offset, offset + WINDOW).map(toFace) : [],
+      groups: keysOf === undefined ? null : groupsOf(matching, keysOf),
+      facets: {
+        severity: facet(all, row => row.severity),
+        state: facet(all, row => row.state),
+        rule: facet(all, row => row.rule_name),
+        server: facet(all, row => row.server_name),
+        dc: facet(all, row => row.datacenter),
+      },
+    }
+  },
+}
+
+/** Ids of all alerts that match, the servers that they are of, and what the first ones are called. */
+export type MatchingAlertsView = {
+  readonly ids: readonly string[]
+  readonly names: readonly string[]
+  readonly serverIds: readonly string[]
+}
+
+export const matchingAlertsView: View<MatchingAlertsView> = {
+  permissions: ['monitoring.view'],
+  params: ['q'],
+  async make(context) {
+    const matching = (await matchingAlerts(context)).matching.slice(0, IDS_MAX)
+    return {
+      ids: matching.map(({ id }) => id),
+      names: matching.slice(0, NAMES_SHOWN).map(row => `${row.rule_name ?? row.type} · ${row.server_name}`),
+      serverIds: [...new Set(matching.map(row => row.server_id))],
+    }
+  },
+}

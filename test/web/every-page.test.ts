@@ -1,0 +1,143 @@
+// Every page in a real browser, by address: nothing that axe-core knows to be wrong, in light and dark, wide and
+// narrow; no refusal of the policy, no other host, no layout shift, nothing over the edge.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import type { Browser, BrowserContext, Page } from 'playwright-core'
+import { type PageName, pageNames, pathOf } from '../../apps/hub/web/address/site-map.ts'
+import { SimulatedAgent } from '../support/simulated-agent.ts'
+import { type Json, type SiteProcess, startSiteProcess } from '../support/site.ts'
+import { until } from '../support/until.ts'
+import { signIn, startBrowser } from './browser.ts'
+
+const AXE = readFileSync(Bun.resolveSync('axe-core/axe.min.js', import.meta.dir), 'utf8')
+const looks = [
+  { colorScheme: 'light', width: 1280 },
+  { colorScheme: 'dark', width: 1280 },
+  { colorScheme: 'light', width: 360 },
+  { colorScheme: 'dark', width: 360 },
+] as const
+
+let site: SiteProcess
+let browser: Browser
+let base = ''
+/** Parameters of paths that have some, by their name. */
+const ids: Record<string, string> = {}
+
+beforeAll(async () => {
+  browser = await startBrowser()
+  site = await startSiteProcess({ args: ['--no-local-agent'], config: 'rate:\n  default_per_minute: 100000\n' })
+  await fillSite()
+}, 120_000)
+afterAll(async () => {
+  await browser?.close()
+  await site?.stop()
+}, 30_000)
+
+const api = async (method: string, path: string, body?: unknown): Promise<Json> => {
+  const answer = await site.api(method, `/api/v1${path}`, body)
+  expect([path, answer.status < 300]).toEqual([path, true])
+  return answer.body
+}
+
+/** Servers of every kind of name, an alert, a silence. */
+async function fillSite(): Promise<void> {
+  const names = [
+    'db-01',
+    `web-01 <img src="x"> & 'co'`,
+    'a-name-as-long-as-nobody-should-give-one-and-somebody-does.example.internal',
+  ]
+  for (const [index, name] of names.entries()) {
+    const hostname = `h${index}.example.test`
+    const { data } = await api('POST', '/servers', { name, hostname, environment: 'prod', tags: ['web', 'eu'] })
+    ids.server ??= data.id
+    const agent = await SimulatedAgent.enroll(site.facts.agent_url, site.facts.license, hostname)
+    const nowMs = Date.now()
+    const series = (metric: string, value: number, labels: Record<string, string> = {}) => ({
+      name: metric,
+      labels,
+      points: Array.from({ length: 20 }, (_, step) => [nowMs - (19 - step) * 30_000, value] as const),
+    })
+    await agent.send([
+      series('cpu_usage_percent', 10 + index * 40),
+      series('mem_used_percent', 50),
+      series('disk_used_percent', index === 0 ? 97 : 40, { mount: '/', device: 'sda1', fstype: 'ext4' }),
+      series('cpu_load1', 1),
+    ])
+  }
+  ids.alert = await until('an alert is open', async () => {
+    const { data } = await api('GET', '/monitoring/alerts?state=open')
+    return data[0]?.id ?? null
+  })
+  const ends_at = new Date(Date.now() + 3_600_000).toISOString()
+  await api('POST', '/monitoring/silences', { scope: { tags: ['web'] }, ends_at, reason: 'Window of the night' })
+  const { data: rules } = await api('GET', '/monitoring/rules')
+  ids.rule = rules[0]?.id
+}
+
+/** What must not happen on any page. */
+function watch(page: Page, faults: string[]): void {
+  page.on('pageerror', error => faults.push(`script: ${error.message}`))
+  page.on('console', message => {
+    if (message.type() === 'error') faults.push(`console: ${message.text()}`)
+  })
+  page.on('request', request => {
+    if (new URL(request.url()).origin !== site.facts.hub_url) faults.push(`another host: ${request.url()}`)
+  })
+}
+
+/** The address of a page; null where the site has nothing to show on it. */
+function addressOf(name: PageName): string | null {
+  const path = pathOf(name, ids)
+  return pathOf(name).includes(':') || path.includes('undefined') ? null : base + path
+}
+
+type Violation = { readonly id: string; readonly help: string; readonly nodes: readonly { readonly html: string }[] }
+
+async function judge(page: Page, name: string, faults: string[], width: number): Promise<void> {
+  const shift = await page.evaluate(`new Promise(resolve => new PerformanceObserver((list, observer) => {
+    observer.disconnect()
+    resolve(list.getEntries().reduce((sum, entry) => sum + (entry.hadRecentInput ? 0 : entry.value), 0))
+  }).observe({ type: 'layout-shift', buffered: true }) || setTimeout(() => resolve(0), 200))`)
+  if (Number(shift) > 0) faults.push(`${name}: layout shift ${shift}`)
+  const over = await page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')
+  if (Number(over) > 0) faults.push(`${name} at ${width}: ${over} px over the edge`)
+  await page.evaluate(AXE)
+  const violations = (await page.evaluate(
+    "axe.run(document, { resultTypes: ['violations'] }).then(found => found.violations)",
+  )) as Violation[]
+  for (const { id, help, nodes } of violations)
+    faults.push(
+      `${name} at ${width}: ${id}, ${help}: ${nodes
+        .slice(0, 2)
+        .map(node => node.html.slice(0, 160))
+        .join(' | ')}`,
+    )
+}
+
+async function openSite(context: BrowserContext): Promise<Page> {
+  const page = await context.newPage()
+  await page.goto(site.facts.hub_url)
+  await signIn(page, site)
+  await page.waitForURL(/\/c\//)
+  base = /^.*\/c\/[^/]+/.exec(page.url())?.[0] ?? ''
+  return page
+}
+
+for (const { colorScheme, width } of looks)
+  test(`every page at ${width} px, ${colorScheme}: no violation, no refusal, no other host, no shift, nothing over the edge`, async () => {
+    const faults: string[] = []
+    const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme, locale: 'en-GB' })
+    const page = await openSite(context)
+    watch(page, faults)
+    for (const name of pageNames) {
+      const address = addressOf(name)
+      if (address === null) continue
+      await page.goto(address)
+      await page.locator('main h1').first().waitFor()
+      // The stream has said that what is shown is of now: the page is what a person sees.
+      await page.locator('.connection[data-state="live"]').waitFor()
+      await judge(page, name, faults, width)
+    }
+    await context.close()
+    expect(faults).toEqual([])
+  }, 120_000)
