@@ -66,7 +66,7 @@ for (const path of ['/', '/servers', '/alerts', '/silences'])
   test(`the first load of ${path}: document, script and style are small, few and compressed`, async () => {
     const loaded = await loadedBy(path)
     expect(new Set(loaded.map(({ encoding }) => encoding))).toEqual(new Set(['br']))
-    expect(loaded.length).toBeLessThanOrEqual(path === '/' ? 8 : 7)
+    expect(loaded.length).toBeLessThanOrEqual(6)
     expect(sizeOf(loaded, 'text/html')).toBeLessThanOrEqual(30_000)
     expect(sizeOf(loaded, 'javascript')).toBeLessThanOrEqual(45_000)
     expect(sizeOf(loaded, 'text/css')).toBeLessThanOrEqual(12_000)

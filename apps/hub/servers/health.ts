@@ -36,7 +36,7 @@ export const UNAVAILABLE: CollectorNote = { available: false, reason: 'unavailab
 const UNKNOWN: Status = { state: 'unknown', last_seen: null, metrics: {} }
 
 /** The collector's view of a server now: its state and the newest values. */
-async function askCollector(hub: Hub, { server, agentId }: ServerRef): Promise<ServerNow> {
+export async function askCollector(hub: Hub, { server, agentId }: ServerRef): Promise<ServerNow> {
   const target = await hub.collectors.targetOfServer(server.companyId, server.id)
   if (!target) return { status: null, note: { available: false, reason: 'not_configured' } }
   if (agentId === null) return { status: UNKNOWN, note: NO_DATA }
