@@ -112,6 +112,15 @@ const table = {
     section: 'monitoring',
     key: 'l',
   },
+  checks: {
+    path: '/checks',
+    view: 'checks',
+    takes: ['q', 'offset'],
+    permissions: SEE,
+    section: 'monitoring',
+    key: 'c',
+  },
+  check: { path: '/checks/:check', view: 'check', takes: [], permissions: SEE, section: null, key: null },
 } as const satisfies Readonly<Record<string, SitePage>>
 
 export type PageName = keyof typeof table

@@ -3,6 +3,8 @@ import { agentsView } from './agents.ts'
 import { alertView } from './alert.ts'
 import { alertsView, matchingAlertsView } from './alerts.ts'
 import { arrivalsView } from './arrivals.ts'
+import { checkView } from './check.ts'
+import { checksView } from './checks.ts'
 import { licensesView } from './licenses.ts'
 import { overviewView } from './overview.ts'
 import { ruleView } from './rule.ts'
@@ -23,6 +25,8 @@ import type { View } from './view.ts'
 export const views: Readonly<Record<string, View>> = {
   agents: agentsView,
   arrivals: arrivalsView,
+  check: checkView,
+  checks: checksView,
   licenses: licensesView,
   alert: alertView,
   alerts: alertsView,

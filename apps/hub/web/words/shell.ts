@@ -34,6 +34,8 @@ export const shellWords = {
   page_server: { en: 'Server', vi: 'Máy chủ' },
   page_alerts: { en: 'Alerts', vi: 'Cảnh báo' },
   page_alert: { en: 'Alert', vi: 'Cảnh báo' },
+  page_check: { en: 'Check', vi: 'Kiểm tra' },
+  page_checks: { en: 'Checks', vi: 'Kiểm tra' },
   page_agents: { en: 'Agents', vi: 'Agent' },
   page_licenses: { en: 'Licences', vi: 'Giấy phép' },
   page_add_servers: { en: 'Add servers', vi: 'Thêm máy chủ' },

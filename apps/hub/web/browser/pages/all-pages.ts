@@ -7,6 +7,8 @@ type Load = () => Promise<ComponentType>
 
 export const pageFiles: Readonly<Record<PageName, Load>> = {
   overview: async () => (await import('./overview/overview-page.tsx')).OverviewPage,
+  check: async () => (await import('./checks/check-page.tsx')).CheckPage,
+  checks: async () => (await import('./checks/checks-page.tsx')).ChecksPage,
   agents: async () => (await import('./agents/agents-page.tsx')).AgentsPage,
   licenses: async () => (await import('./licenses/licenses-page.tsx')).LicensesPage,
   add_servers: async () => (await import('./enroll/enroll-page.tsx')).EnrollPage,

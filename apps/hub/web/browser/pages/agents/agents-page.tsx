@@ -31,6 +31,8 @@ function AgentState({ row }: { readonly row: AgentRow }) {
 
 type Act = { readonly kind: 'reassign' | 'revoke' | 'delete'; readonly rows: readonly AgentRow[] }
 
+const NOTHING_HERE = <span>{NOTHING}</span>
+
 function Acts({ row, onAct }: { readonly row: AgentRow; readonly onAct: (act: Act) => void }) {
   const button = (kind: Act['kind']) => (
     <button
@@ -41,8 +43,8 @@ function Acts({ row, onAct }: { readonly row: AgentRow; readonly onAct: (act: Ac
       {t(kind)}
     </button>
   )
-  if (row.state === 'revoked') return may('monitoring.delete') ? button('delete') : <>{NOTHING}</>
-  if (!may('monitoring.manage')) return <>{NOTHING}</>
+  if (row.state === 'revoked') return may('monitoring.delete') ? button('delete') : NOTHING_HERE
+  if (!may('monitoring.manage')) return NOTHING_HERE
   return (
     <span class="row-acts">
       {button('reassign')}

@@ -1,0 +1,130 @@
+// The active checks of the company.
+import { useState } from 'preact/hooks'
+import type { CheckListRow, ChecksView } from '../../../views/checks.ts'
+import { checksWords } from '../../../words/checks.ts'
+import { shellWords } from '../../../words/shell.ts'
+import { hrefTo, setParams } from '../../address/router.ts'
+import { type ApiFault, send } from '../../api.ts'
+import { count, NOTHING } from '../../format.ts'
+import { ConfirmDialog } from '../../parts/confirm-dialog.tsx'
+import { ActFault, Fault } from '../../parts/fault.tsx'
+import { FilterField, NothingMatches } from '../../parts/filter-field.tsx'
+import { Skeleton } from '../../parts/skeleton.tsx'
+import { StateMark } from '../../parts/state-mark.tsx'
+import { type Column, Table } from '../../parts/table.tsx'
+import { may, textsOf } from '../../session.ts'
+import { usePageView } from '../../view.ts'
+import { NewCheck } from './new-check.tsx'
+
+const t = textsOf(checksWords)
+const shell = textsOf(shellWords)
+
+const TYPES = ['http', 'tcp', 'cert', 'service', 'port'] as const
+const STATES = ['failing', 'enabled', 'disabled'] as const
+
+function CheckState({ row }: { readonly row: CheckListRow }) {
+  if (!row.isEnabled) return <StateMark state="decommissioned" text={t('off')} />
+  if (row.failing > 0) return <StateMark state="critical" text={t('failing', { count: row.failing })} />
+  return <StateMark state="ok" text={t('well')} />
+}
+
+type Kind = 'enable' | 'disable' | 'duplicate' | 'delete'
+type OnAct = (kind: Kind, row: CheckListRow) => void
+
+const Acts = ({ row, onAct }: { readonly row: CheckListRow; readonly onAct: OnAct }) => (
+  <span class="row-acts">
+    {([row.isEnabled ? 'disable' : 'enable', 'duplicate', 'delete'] as const).map(kind => (
+      <button
+        type="button"
+        key={kind}
+        aria-label={t(`${kind}_of`, { name: row.name })}
+        onClick={() => onAct(kind, row)}
+      >
+        {t(kind)}
+      </button>
+    ))}
+  </span>
+)
+
+const columnsOf = (onAct: OnAct): readonly Column<CheckListRow>[] => [
+  {
+    key: 'name',
+    title: t('name'),
+    isName: true,
+    cell: row => <a href={hrefTo('check', { check: row.id })}>{row.name}</a>,
+  },
+  { key: 'state', title: t('state'), cell: row => <CheckState row={row} /> },
+  { key: 'type', title: t('type'), cell: row => t(`type_${row.type}`) },
+  { key: 'target', title: t('target'), cell: row => <span class="text">{row.target}</span> },
+  {
+    key: 'servers',
+    title: t('servers'),
+    isNumber: true,
+    cell: row => (row.servers === null ? t('all_servers') : count(row.servers)),
+  },
+  {
+    key: 'acts',
+    title: t('acts'),
+    cell: row => (may('monitoring.manage') ? <Acts row={row} onAct={onAct} /> : NOTHING),
+  },
+]
+
+export function ChecksPage() {
+  const { data, fault, reload } = usePageView<ChecksView>('checks')
+  const [isNew, setNew] = useState(false)
+  const [deleted, setDeleted] = useState<CheckListRow | null>(null)
+  const [refused, setRefused] = useState<ApiFault | null>(null)
+  if (data === null) return fault === null ? <Skeleton /> : <Fault fault={fault} onRetry={reload} />
+  const change = async (method: 'POST' | 'DELETE', path: string): Promise<ApiFault | null> => {
+    const result = await send(method, `/monitoring/checks/${path}`)
+    reload()
+    return result.ok ? null : result.fault
+  }
+  const onAct: OnAct = (kind, row) => {
+    if (kind === 'delete') setDeleted(row)
+    else void change('POST', `${row.id}/${kind}`).then(setRefused)
+  }
+  return (
+    <>
+      <div class="page-head">
+        <h1>{t('title')}</h1>
+        <span class="muted">{shell('rows_of', { count: data.matching, total: data.total })}</span>
+        <span class="grow" />
+        {may('monitoring.manage') ? (
+          <button type="button" class="primary" onClick={() => setNew(true)}>
+            {t('new')}
+          </button>
+        ) : null}
+      </div>
+      <div class="toolbar">
+        <FilterField facets={{ type: TYPES.map(type => [type, -1]), state: STATES.map(state => [state, -1]) }} />
+      </div>
+      <ActFault fault={refused} />
+      {data.total === 0 ? <p class="muted">{t('none')}</p> : data.matching === 0 ? <NothingMatches /> : null}
+      {data.matching === 0 ? null : (
+        <Table
+          label={t('title')}
+          columns={columnsOf(onAct)}
+          rows={data.rows}
+          keyOf={row => row.id}
+          nameOf={row => row.name}
+          total={data.matching}
+          offset={data.offset}
+          onOffset={offset => setParams({ offset: offset || null }, 'replace')}
+        />
+      )}
+      {isNew ? <NewCheck onClose={() => setNew(false)} onDone={reload} /> : null}
+      {deleted === null ? null : (
+        <ConfirmDialog
+          title={t('delete_of', { name: deleted.name })}
+          typed={{ text: deleted.name, label: t('type_name', { name: deleted.name }) }}
+          act={t('delete')}
+          onConfirm={() => change('DELETE', deleted.id)}
+          onClose={() => setDeleted(null)}
+        >
+          <p>{t('delete_text')}</p>
+        </ConfirmDialog>
+      )}
+    </>
+  )
+}
