@@ -28,6 +28,23 @@ type RuleActs = {
   readonly duplicate: (rule: RuleRow) => void
 }
 
+const RowActs = ({ rule, acts }: { readonly rule: RuleRow; readonly acts: RuleActs }) => (
+  <span class="row-acts">
+    <button
+      type="button"
+      aria-label={t(rule.isEnabled ? 'disable_named' : 'enable_named', { name: rule.name })}
+      onClick={() => acts.setEnabled(rule, !rule.isEnabled)}
+    >
+      {t(rule.isEnabled ? 'disable' : 'enable')}
+    </button>
+    {rule.kind === 'agent_down' ? null : (
+      <button type="button" aria-label={t('duplicate_named', { name: rule.name })} onClick={() => acts.duplicate(rule)}>
+        {t('duplicate')}
+      </button>
+    )}
+  </span>
+)
+
 export const ruleColumns = (acts: RuleActs): readonly Column<RuleRow>[] => [
   {
     key: 'name',
@@ -49,7 +66,11 @@ export const ruleColumns = (acts: RuleActs): readonly Column<RuleRow>[] => [
   {
     key: 'condition',
     title: t('condition'),
-    cell: rule => <span title={conditionText(rule)}>{conditionText(rule)}</span>,
+    cell: rule => (
+      <span class="sentence" title={conditionText(rule)}>
+        {conditionText(rule)}
+      </span>
+    ),
   },
   {
     key: 'scope',
@@ -73,25 +94,6 @@ export const ruleColumns = (acts: RuleActs): readonly Column<RuleRow>[] => [
   {
     key: 'acts',
     title: t('acts'),
-    cell: rule => (
-      <span class="row-acts">
-        <button
-          type="button"
-          aria-label={t(rule.isEnabled ? 'disable_named' : 'enable_named', { name: rule.name })}
-          onClick={() => acts.setEnabled(rule, !rule.isEnabled)}
-        >
-          {t(rule.isEnabled ? 'disable' : 'enable')}
-        </button>
-        {rule.kind === 'agent_down' ? null : (
-          <button
-            type="button"
-            aria-label={t('duplicate_named', { name: rule.name })}
-            onClick={() => acts.duplicate(rule)}
-          >
-            {t('duplicate')}
-          </button>
-        )}
-      </span>
-    ),
+    cell: rule => <RowActs rule={rule} acts={acts} />,
   },
 ]
