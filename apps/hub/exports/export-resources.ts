@@ -4,8 +4,10 @@ import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { sql } from 'drizzle-orm'
 import { agentCollection } from '../agents/agent-list.ts'
 import { alertCollection, alertEventCollection } from '../alerts/alert-list.ts'
+import { ticketCollection } from '../approvals/ticket-list.ts'
 import { auditCollection, presentAuditEntry } from '../audit/audit-list.ts'
 import { checkCollection } from '../checks/check-list.ts'
+import { runCollection } from '../iac/run-list.ts'
 import { userCollection } from '../identity/user-list.ts'
 import { kinds } from '../kinds.ts'
 import { licenseCollection } from '../licenses/license-list.ts'
@@ -181,6 +183,22 @@ const auditLog: ExportResource = {
   estimate: async asker => (await auditCollection.read(asker, {}, { limit: 1, offset: 0 })).total,
 }
 
+/** Tickets are read page after page: there are few, and what one shows depends on who looks. */
+const approvals: ExportResource = {
+  name: 'approvals',
+  permission: 'approvals.view',
+  response: ticketCollection.response,
+  filters: ticketCollection.filters,
+  async readAfter(asker, given, key, limit) {
+    const offset = Number(key ?? 0)
+    // The filters were held to their schemas when the export was asked for.
+    const { rows } = await ticketCollection.read(asker, given as never, { limit, offset })
+    const shown = rows.map(row => ticketCollection.present(row, asker))
+    return { rows: shown, key: rows.length < limit ? null : String(offset + limit) }
+  },
+  estimate: async asker => (await ticketCollection.read(asker, {}, { limit: 1, offset: 0 })).total,
+}
+
 export const exportResources: readonly ExportResource[] = [
   listed('servers', 'servers.view', serverCollection),
   listed('agents', 'monitoring.view', agentCollection),
@@ -193,6 +211,8 @@ export const exportResources: readonly ExportResource[] = [
   listed('notifications-deliveries', 'notifications.view', deliveryCollection),
   auditLog,
   listed('users', 'identity.view', userCollection),
+  listed('iac-runs', 'iac.view', runCollection),
+  approvals,
   ...kinds.map(ofKind),
 ]
 

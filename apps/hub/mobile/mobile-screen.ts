@@ -3,6 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { desc, eq, inArray, isNotNull, isNull, sql } from 'drizzle-orm'
 import { severities } from '../../../core/alerting/rules/rule.ts'
 import { activeStates } from '../alerts/alert-list.ts'
+import { inboxOf } from '../approvals/ticket-list.ts'
 import { countUnread } from '../notifications/notifications.ts'
 import { badgeOf } from '../notifications/push.ts'
 import { overview } from '../overview/overview.ts'
@@ -104,12 +105,14 @@ export async function mobileSummary(context: RouteContext) {
   const { hub, caller, companyId } = context
   const { db } = hub.database
   const level = await pushLevelOf(context)
-  const [{ data: whole }, problems, unread, badge, newest] = await Promise.all([
+  const mayDecide = caller.permissions.has('approvals.decide')
+  const [{ data: whole }, problems, unread, badge, newest, waiting] = await Promise.all([
     overview(context),
     problemsOf(db, companyId),
     countUnread(db, caller.user.id),
     badgeOf(db, caller.user.id, level),
     shortAlerts.read(context, {}, { limit: NEWEST, offset: 0 }),
+    mayDecide ? inboxOf(context, {}) : [],
   ])
   const { active, acknowledged, by_severity: bySeverity } = whole.alerts
   const counts = { critical: bySeverity.critical ?? 0, warning: bySeverity.warning ?? 0, info: bySeverity.info ?? 0 }
@@ -117,9 +120,9 @@ export async function mobileSummary(context: RouteContext) {
     alerts: { active, ...counts, unacknowledged: active - acknowledged },
     servers: whole.servers,
     problems,
-    approvals_waiting: 0,
+    approvals_waiting: waiting.length,
     unread_notifications: unread,
-    badge,
+    badge: badge + waiting.length,
     worst: (['critical', 'warning', 'info'] as const).find(severity => counts[severity] > 0) ?? null,
     newest: newest.rows.map(presentShort),
     server_time: new Date(hub.now()),
