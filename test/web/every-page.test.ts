@@ -91,8 +91,8 @@ function addressOf(name: PageName): string | null {
   return pathOf(name).includes(':') || path.includes('undefined') ? null : base + path
 }
 
-/** A chart is as high as its legend, which comes with its data; charts come as they are scrolled to. */
-const isSettling = (name: string): boolean => name === 'server'
+/** A chart is as high as its legend and its verdict, which come with its data; charts come as they are scrolled to. */
+const isSettling = (name: string): boolean => name === 'server' || name.startsWith('rule_')
 
 type Violation = { readonly id: string; readonly help: string; readonly nodes: readonly { readonly html: string }[] }
 

@@ -10,8 +10,6 @@ import { may } from './session.ts'
 
 type Keys = Readonly<Record<string, () => void>>
 
-/** What is open over the page. */
-export const overlay = signal<'palette' | 'help' | null>(null)
 export const areKeysOn = signal(true)
 
 const G_WAIT_MS = 1_200
@@ -57,9 +55,6 @@ const currentRow = (): HTMLElement | null => document.querySelector('main tbody 
 
 const general: Keys = {
   '/': () => document.getElementById(FILTER_ID)?.focus(),
-  '?': () => {
-    overlay.value = 'help'
-  },
   p: () => {
     isPaused.value = !isPaused.value
   },
@@ -69,11 +64,6 @@ const general: Keys = {
 }
 
 function take(event: KeyboardEvent): void {
-  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'k') {
-    event.preventDefault()
-    overlay.value = overlay.value === 'palette' ? null : 'palette'
-    return
-  }
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || !areKeysOn.value) return
   if (isTyping(event.target) || document.querySelector('dialog[open]') !== null) return
   if (event.key === 'g') {
