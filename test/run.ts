@@ -31,7 +31,7 @@ const scratch = mkdtempSync(join(placeOfScratch(), 'check-'))
 chmodSync(scratch, 0o711)
 
 /** Far more than any command takes on a slow host: one that hangs is ended then, and has failed. */
-const LIMIT_MS = 600_000
+const LIMIT_MS = 900_000
 
 /** The loads of what runs together may come to so much of the cores: their highest points do not fall together. */
 const FILL = 1.1
@@ -59,10 +59,12 @@ const loads: Readonly<Record<string, Load>> = {
   // With what waits for it.
   build: { seconds: 130, cores: 1.2 },
   'test/system/first-alert': { seconds: 113, cores: 0.3 },
-  'test/api': { seconds: 100, cores: 1 },
+  'test/api 1/3': { seconds: 75, cores: 1 },
+  'test/api 2/3': { seconds: 75, cores: 1 },
+  'test/api 3/3': { seconds: 75, cores: 1 },
   'test/samples/over HTTP': { seconds: 80, cores: 0.8 },
   'test/redis': { seconds: 80, cores: 0.7 },
-  'test/web': { seconds: 75, cores: 0.6 },
+  'test/web': { seconds: 150, cores: 0.9 },
   'test/agent': { seconds: 62, cores: 0.3 },
   'test/system/kill': { seconds: 58, cores: 1.2 },
   'test/system/separate': { seconds: 48, cores: 0.8 },
@@ -145,6 +147,9 @@ async function postgresOf(folder: string): Promise<Record<string, string>> {
 /** Folders whose files are steps of their own: each has the engine to itself; and what waits long. */
 const isFileAStep: ReadonlySet<string> = new Set(['test/samples', 'test/system'])
 
+/** Folders with so many tests that several processes share their files. */
+const partsOfFolder: Readonly<Record<string, number>> = { 'test/api': 3 }
+
 const testFilesOf = (folder: string): string[] =>
   readdirSync(join(root, folder))
     .filter(name => name.endsWith('.test.ts'))
@@ -192,6 +197,18 @@ function stepsOfFolder(folder: string): Step[] {
   // The walk of a newcomer runs against the compiled executables too.
   const more: Record<string, string> = folder === 'test/system' ? { CHECK_COMPILED: '1' } : {}
   const after = folder === 'test/system' ? { after: 'build' } : {}
+  const parts = partsOfFolder[folder] ?? 1
+  if (parts > 1)
+    return Array.from({ length: parts }, (_, part) => ({
+      name: `${folder} ${part + 1}/${parts}`,
+      ...after,
+      run: () =>
+        runTests(
+          folder,
+          files.filter((_, at) => at % parts === part),
+          more,
+        ),
+    }))
   if (!isFileAStep.has(folder)) return [{ name: folder, ...after, run: () => runTests(folder, files, more) }]
   return files.map(file => ({
     name: join(folder, basename(file, '.test.ts')),
@@ -203,7 +220,8 @@ function stepsOfFolder(folder: string): Step[] {
 /** Every step that was asked for, and what it needs. */
 function stepsOf(wanted: readonly string[]): Step[] {
   const isWanted = ({ name }: Step): boolean =>
-    wanted.length === 0 || wanted.some(word => name === word || name.startsWith(`${word}/`))
+    wanted.length === 0 ||
+    wanted.some(word => name === word || name.startsWith(`${word}/`) || name.startsWith(`${word} `))
   const steps: Step[] = Object.entries(commands).map(([name, command]) => ({ name, run: () => runCommand(command) }))
   steps.push(...testFolders().flatMap(stepsOfFolder))
   if (process.env.CLICKHOUSE_URL === undefined) steps.push({ name: 'test/samples/over HTTP', run: runSamplesOverHttp })

@@ -73,7 +73,22 @@ describe('the own account', () => {
       route => route.permissions.length === 0 && !route.superAdmin && route.accountPermission === null,
     )
     const tells = free.map(route => `${route.method} ${route.path}`).sort()
-    expect(tells).toEqual(['GET /me', 'GET /me/companies', 'GET /me/permissions'])
+    // Search finds only what the token may view; a run and a ticket ask in their own code (the test below).
+    const inside = ['GET /approvals/tickets/:ticket', 'GET /iac/runs/:run', 'GET /search']
+    expect(tells).toEqual([...inside, 'GET /me', 'GET /me/companies', 'GET /me/permissions'].sort())
+  })
+
+  test('a submitter sees the own run with a token that may submit, and not with one for other things', async () => {
+    const person = await hub.user(tenant.companyId, ['iac.submit', 'servers.view'])
+    const manifests = [{ path: 'x.yaml', contents: 'kind: nothing' }]
+    const made = await person.call('POST', '/iac/runs', { manifests })
+    expect(made.status).toBe(201)
+    const statusWith = async (permissions: string[]) => {
+      const token = await hub.token(person.userId, { permissions })
+      return (await token.call('GET', `/iac/runs/${made.body.data.id}`)).status
+    }
+    expect((await person.call('GET', `/iac/runs/${made.body.data.id}`)).status).toBe(200)
+    expect([await statusWith(['iac.submit']), await statusWith(['servers.view'])]).toEqual([200, 403])
   })
 })
 

@@ -53,7 +53,9 @@ export async function viewRun(context: RouteContext): Promise<RunRow> {
   const row = await findRun(context).catch(error => {
     throw mayView ? error : permissionDenied('iac.view')
   })
-  if (!mayView && row.submitterId !== caller.user.id) throw permissionDenied('iac.view')
+  // A token for other things does not show what its person submitted.
+  const isOwn = row.submitterId === caller.user.id && caller.accountPermissions?.has('iac.submit') !== false
+  if (!mayView && !isOwn) throw permissionDenied('iac.view')
   return row
 }
 
