@@ -45,9 +45,9 @@ const OVERSCAN = 8
 /** A window is asked for so that what is seen lies in its middle. */
 const AHEAD = 20
 
-/** The height of a row as the style has it, by density and width. */
-const rowHeight = (): number =>
-  Number.parseFloat(getComputedStyle(document.documentElement).getPropertyValue('--row')) || 40
+/** The height of a row as the style has it, by density and width, and by the table where a card holds more. */
+const rowHeight = (body: HTMLElement | null): number =>
+  Number.parseFloat(getComputedStyle(body ?? document.documentElement).getPropertyValue('--row')) || 40
 
 type Seen = { readonly from: number; readonly to: number }
 
@@ -59,7 +59,7 @@ function useSeen(body: { readonly current: HTMLElement | null }, total: number):
     const look = () => {
       frame = 0
       const top = body.current?.getBoundingClientRect().top ?? 0
-      const height = rowHeight()
+      const height = rowHeight(body.current)
       const from = Math.max(0, Math.floor(-top / height) - OVERSCAN)
       const to = Math.min(total, Math.ceil((innerHeight - top) / height) + OVERSCAN)
       setSeen(before => (before.from === from && before.to === to ? before : { from, to: Math.max(from, to) }))
