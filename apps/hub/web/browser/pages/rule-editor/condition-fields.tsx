@@ -88,7 +88,7 @@ const MET_SHOWN = 12
 /** Which series the matchers meet, as they are typed. */
 function LiveMatches({ preview }: { readonly preview: RulePreviewView }) {
   return (
-    <div class="live-matches" role="status">
+    <>
       <p class="muted">{t('matched', { count: preview.matched, servers: preview.servers.read })}</p>
       <ul class="plain">
         {preview.labels.slice(0, MET_SHOWN).map(({ labels, isMatched }) => {
@@ -100,7 +100,7 @@ function LiveMatches({ preview }: { readonly preview: RulePreviewView }) {
           )
         })}
       </ul>
-    </div>
+    </>
   )
 }
 
@@ -131,7 +131,9 @@ export function ConditionFields({ data, preview, ...props }: Props) {
           {metric.labels.map(label => (
             <MatcherField key={label} label={label} values={valuesOf(preview, label)} {...props} />
           ))}
-          {preview === null ? null : <LiveMatches preview={preview} />}
+          <div class="live-matches" role="status">
+            {preview === null ? null : <LiveMatches preview={preview} />}
+          </div>
         </fieldset>
       )}
       <div class="field-row">

@@ -179,7 +179,8 @@ export function MetricsTab({ serverId }: TabProps) {
   const find = useSignal('')
   const { from, to } = shownEnds()
   const view = useView<ChartsView>('server-charts', { server: serverId })
-  const alerts = useView<AlertsView>('server-alerts', { server: serverId, from, to }).data?.alerts ?? noAlerts
+  const alertsView = useView<AlertsView>('server-alerts', { server: serverId, from, to })
+  const alerts = alertsView.data?.alerts ?? noAlerts
   const loader = useMemo(() => new SeriesLoader(serverId), [serverId])
   const [agg, days] = [param('agg') || 'avg', daysOf(param('compare'))]
   useEffect(() => loader.show({ from, to, agg, days }), [loader, from, to, agg, days])
@@ -187,6 +188,8 @@ export function MetricsTab({ serverId }: TabProps) {
   const charts = view.data?.charts
   const groups = useMemo(() => groupedMetrics(charts ?? []), [charts])
   if (view.data === null) return view.fault === null ? <Skeleton /> : <Fault fault={view.fault} onRetry={view.reload} />
+  // Charts say how many alerts they had: drawn before that is known they would grow.
+  if (alertsView.data === null && alertsView.fault === null) return <Skeleton />
   const { collector, isTruncated } = view.data
   if (view.data.charts.length === 0)
     return <NoMetrics isSilent={collector === 'unavailable' || collector === 'not_configured'} />
