@@ -253,7 +253,10 @@ test('a phone shows all of it without sideways scrolling, and nothing was refuse
   await page.evaluate('scrollTo(0, document.documentElement.scrollHeight)')
   await until('the last card is in sight', async () => {
     const total = await page.getByRole('table').getAttribute('aria-rowcount')
-    const box = await page.locator(`tr[aria-rowindex="${total}"]`).boundingBox({ timeout: 1_000 }).catch(() => null)
+    const box = await page
+      .locator(`tr[aria-rowindex="${total}"]`)
+      .boundingBox({ timeout: 1_000 })
+      .catch(() => null)
     return box !== null && box.y >= 0 && box.y < 740
   })
   expect(faults).toEqual([])
