@@ -37,7 +37,9 @@ export function AlertsPanel({ data }: Props) {
             {data.alerts.map(alert => (
               <tr key={alert.id}>
                 <td>
-                  <Time atMs={alert.openedAtMs} form="when" />
+                  <a href={hrefTo('alert', { alert: alert.id })}>
+                    <Time atMs={alert.openedAtMs} form="when" />
+                  </a>
                 </td>
                 <td>
                   {alert.resolvedAtMs === null ? (

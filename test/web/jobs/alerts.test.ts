@@ -1,0 +1,222 @@
+// Acting on alerts in a real browser, by role and accessible name: one is acknowledged, one is silenced, a session that
+// ends costs nothing, and a lost stream is said and found again.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
+import { sql } from 'drizzle-orm'
+import type { Browser, Page } from 'playwright-core'
+import { type Json, type Tenant, TestHub } from '../../api/hub-harness.ts'
+import { until } from '../../support/until.ts'
+import { startBrowser } from '../browser.ts'
+import { logIn, newPerson, PASSWORD, slugOf } from '../visitor.ts'
+
+let hub: TestHub
+let browser: Browser
+let tenant: Tenant
+let collector: Awaited<ReturnType<TestHub['collector']>>
+let way: Way
+
+/** The way from the browser to the hub, which can be cut: what is open breaks, and nothing new comes through. */
+class Way {
+  private readonly sockets = new Set<Socket>()
+  isCut = false
+
+  private constructor(private readonly server: Server) {}
+
+  static async to(hubUrl: string): Promise<Way> {
+    const { hostname: host, port } = new URL(hubUrl)
+    const server = createServer()
+    const way = new Way(server)
+    server.on('connection', near => {
+      if (way.isCut) return near.destroy()
+      const far = connect({ host, port: Number(port) })
+      for (const [from, to] of [
+        [near, far],
+        [far, near],
+      ] as const) {
+        way.sockets.add(from)
+        from.on('error', () => {})
+        from.on('close', () => {
+          way.sockets.delete(from)
+          to.destroy()
+        })
+        from.pipe(to)
+      }
+    })
+    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+    return way
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`
+  }
+
+  cut(): void {
+    this.isCut = true
+    for (const socket of this.sockets) socket.destroy()
+  }
+
+  mend(): void {
+    this.isCut = false
+  }
+
+  stop(): void {
+    this.cut()
+    this.server.close()
+  }
+}
+
+beforeAll(async () => {
+  hub = await TestHub.start({ 'rate.session_per_minute': 100_000, 'rate.web_per_minute': 100_000 })
+  collector = await hub.collector()
+  tenant = await hub.tenant()
+  way = await Way.to(hub.url)
+  browser = await startBrowser()
+}, 60_000)
+afterAll(async () => {
+  await browser?.close()
+  way?.stop()
+  await hub?.stop()
+}, 30_000)
+
+let seq = 0
+/** A server of this name with an open alert of a rule of this name. */
+async function newAlert(name: string): Promise<{ readonly alert: Json; readonly serverId: string }> {
+  const serverId = (await tenant.call('POST', '/servers', { name, hostname: name })).body.data.id
+  const rule = (
+    await tenant.call('POST', '/monitoring/rules', {
+      ...{ name: `CPU of ${name}`, kind: 'threshold', scope: { server_ids: [serverId] }, metric: 'cpu_usage_percent' },
+      ...{ operator: '>', threshold: 90, severity: 'critical' },
+    })
+  ).body.data
+  const event = {
+    ...{ event_id: crypto.randomUUID(), type: 'alert.opened', seq: ++seq, occurred_at: new Date().toISOString() },
+    ...{ company_id: tenant.companyId, server_id: serverId, rule_id: rule.id, rule_version: rule.version },
+    ...{ series_key: 'cpu_usage_percent', severity: 'critical', value: 97.25, threshold: 90, labels: {} },
+    ...{ suppressed: false, suppress_reason: null, group_key: null },
+  }
+  expect((await collector.call('POST', '/events', { events: [event] })).body.data.accepted).toHaveLength(1)
+  const { body } = await tenant.call('GET', `/monitoring/alerts?server_id=${serverId}`)
+  expect(body.data).toHaveLength(1)
+  return { alert: body.data[0], serverId }
+}
+
+type Visit = { readonly page: Page; readonly userId: string; readonly base: string }
+
+async function visit(path: string, url = hub.url): Promise<Visit> {
+  const { userId, email } = await newPerson(hub, tenant.companyId, ['*'], 'Ada')
+  const session = await logIn(hub.url, email)
+  const [name = '', value = ''] = session.cookie.split('=')
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, locale: 'en-GB' })
+  await context.addCookies([{ name, value, url }])
+  const page = await context.newPage()
+  const base = `${url}/c/${slugOf(session)}`
+  await page.goto(base + path)
+  return { page, userId, base }
+}
+
+test('an alert is acknowledged with a comment from the list of alerts, which then says by whom', async () => {
+  const { alert } = await newAlert('taken')
+  await newAlert('left')
+  const { page } = await visit('/alerts')
+  await page.getByRole('checkbox', { name: 'Select CPU of taken · taken' }).check()
+  await page.getByRole('button', { name: 'Acknowledge', exact: true }).click()
+  const dialog = page.getByRole('dialog', { name: 'Acknowledge' })
+  await dialog.getByText('CPU of taken · taken').waitFor()
+  await dialog.getByLabel('Comment').fill('Looking at it')
+  await dialog.getByRole('button', { name: 'Acknowledge' }).click()
+  await dialog.waitFor({ state: 'detached' })
+  const row = (name: string) => page.getByRole('row').filter({ has: page.getByRole('link', { name }) })
+  await row('CPU of taken').getByText('Acknowledged by Ada').waitFor()
+  await row('CPU of left').getByText('Acknowledged').waitFor({ state: 'detached' })
+  const { data } = (await tenant.call('GET', `/monitoring/alerts/${alert.id}`)).body
+  expect(data.state).toBe('acknowledged')
+  expect(data.comments.map((each: Json) => each.comment)).toEqual(['Looking at it'])
+  await page.context().close()
+}, 30_000)
+
+test('an alert is silenced from its page: what it covers is shown first, and then it is so', async () => {
+  const { alert, serverId } = await newAlert('noisy')
+  const { page } = await visit(`/alerts/${alert.id}`)
+  await page.getByRole('button', { name: 'Silence', exact: true }).click()
+  const dialog = page.getByRole('dialog', { name: 'New silence' })
+  await dialog.getByText('Silences 1 server with 1 open alert.').waitFor()
+  await dialog.getByText('Servers: noisy').waitFor()
+  const silences = async (): Promise<Json[]> => (await tenant.call('GET', '/monitoring/silences')).body.data
+  expect(await silences()).toEqual([])
+  await dialog.getByRole('checkbox', { name: 'Only alerts of the rule “CPU of noisy”' }).check()
+  await dialog.getByLabel('Reason').fill('Known load')
+  await dialog.getByRole('button', { name: 'Silence' }).click()
+  await dialog.waitFor({ state: 'detached' })
+  const [made, ...others] = await silences()
+  expect(others).toEqual([])
+  expect(made.reason).toBe('Known load')
+  expect(made.scope.server_ids).toEqual([serverId])
+  expect(made.rule_ids).toEqual([alert.rule.id])
+  expect(Date.parse(made.ends_at) - Date.parse(made.starts_at)).toBeWithin(3.9 * 3_600_000, 4.1 * 3_600_000)
+  await page.context().close()
+}, 30_000)
+
+test('a session that has ended is signed in again within the page, and what was typed is still there and is sent', async () => {
+  const { alert } = await newAlert('slow')
+  const { page, userId } = await visit(`/alerts/${alert.id}`)
+  await page.getByRole('button', { name: 'Comment', exact: true }).click()
+  const comment = page.getByRole('dialog', { name: 'Comment' })
+  await comment.getByLabel('Comment').fill('Written before the session ended')
+  await hub.hub.database.db.execute(sql`delete from sessions where user_id = ${userId}`)
+  // Told by the stream, without a click.
+  const signIn = page.getByRole('dialog', { name: 'Your session is over' })
+  await signIn.getByLabel('Password').fill('wrong')
+  await signIn.getByRole('button', { name: 'Sign in' }).click()
+  await signIn.getByText('E-mail or password is wrong.').waitFor()
+  await signIn.getByLabel('Password').fill(PASSWORD)
+  await signIn.getByRole('button', { name: 'Sign in' }).click()
+  await signIn.waitFor({ state: 'detached' })
+  expect(await comment.getByLabel('Comment').inputValue()).toBe('Written before the session ended')
+  await comment.getByRole('button', { name: 'Comment' }).click()
+  await comment.waitFor({ state: 'detached' })
+  // The stream goes on for the new session: the comment appears by itself.
+  await page.getByText('Written before the session ended').waitFor()
+  const { data } = (await tenant.call('GET', `/monitoring/alerts/${alert.id}`)).body
+  expect(data.comments.map((each: Json) => each.comment)).toEqual(['Written before the session ended'])
+  await page.getByRole('button', { name: 'Live', exact: true }).waitFor()
+  await page.context().close()
+}, 30_000)
+
+/** How many things of the page are seen in the colour of what is well, and not faded to grey. */
+const greenCount = (page: Page): Promise<number> =>
+  page.evaluate<number>(`(() => {
+    const token = getComputedStyle(document.documentElement).getPropertyValue('--ok')
+    const well = 'rgb(' + token.match(/[\\da-f]{2}/gi).map(pair => Number.parseInt(pair, 16)).join(', ') + ')'
+    const isGrey = element =>
+      element !== null && (getComputedStyle(element).filter.includes('grayscale') || isGrey(element.parentElement))
+    return [...document.querySelectorAll('body *')].filter(element => {
+      const { color, backgroundColor, fill, stroke } = getComputedStyle(element)
+      return [color, backgroundColor, fill, stroke].includes(well) && !isGrey(element)
+    }).length
+  })()`)
+
+test('a lost stream is said with the time of the data, nothing stays green, and it is live again by itself', async () => {
+  const serverId = (await tenant.call('POST', '/servers', { name: 'far', hostname: 'far' })).body.data.id
+  const { token } = (await tenant.call('POST', '/monitoring/licenses', { name: 'far', server_id: serverId })).body
+  const { agent_id } = (await collector.call('POST', '/enroll', { license: token, hostname: 'far', machine_id: 'far' }))
+    .body.data
+  const seenNow = () =>
+    collector.call('POST', '/agents/seen', { agents: [{ agent_id, last_seen_at: new Date().toISOString() }] })
+  await seenNow()
+  const { page } = await visit('/servers', way.url)
+  await page.getByRole('button', { name: 'Live', exact: true }).waitFor()
+  await until('what is live is green', async () => (await greenCount(page)) > 0)
+  way.cut()
+  await page
+    .getByRole('alert')
+    .getByText(/What you see is of .*\d\d:\d\d:\d\d.*; states are not known any more/)
+    .waitFor()
+  await page.getByRole('button', { name: 'No connection' }).waitFor()
+  await until('nothing is green', async () => (await greenCount(page)) === 0)
+  way.mend()
+  await tenant.call('PATCH', `/servers/${serverId}`, { name: 'near' })
+  await page.getByRole('button', { name: 'Live', exact: true }).waitFor()
+  await page.getByRole('link', { name: 'near' }).waitFor()
+  await page.getByRole('alert').waitFor({ state: 'detached' })
+  await page.context().close()
+}, 30_000)
