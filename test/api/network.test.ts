@@ -168,6 +168,26 @@ describe('subnets', () => {
     ])
   })
 
+  test('free blocks of a prefix length begin where no address, child or reserved range lies', async () => {
+    await company()
+    const four = await subnet('10.0.0.0/24', { reserved: [{ from: '10.0.0.130', to: '10.0.0.131', note: 'DHCP' }] })
+    await subnet('10.0.0.64/26')
+    expect((await call('POST', '/ips', { address: '10.0.0.7' })).status).toBe(201)
+    const free = await call('GET', `/subnets/${four.id}/free?prefix=27`)
+    expect([free.status, free.body]).toEqual([
+      200,
+      { data: ['10.0.0.32/27', '10.0.0.160/27', '10.0.0.192/27', '10.0.0.224/27'], total_free: 4 },
+    ])
+    const six = await subnet('2001:db8::/62')
+    expect((await call('POST', '/ips', { address: '2001:db8::1' })).status).toBe(201)
+    const blocks = await call('GET', `/subnets/${six.id}/free?prefix=64`)
+    expect(blocks.body).toEqual({
+      data: ['2001:db8:0:1::/64', '2001:db8:0:2::/64', '2001:db8:0:3::/64'],
+      total_free: 3,
+    })
+    expect(await faultsOf(call('GET', `/subnets/${four.id}/free?prefix=33`))).toEqual([422, ['prefix']])
+  })
+
   test('[RES-246] [RES-244] a server names a subnet by its id, or any text', async () => {
     await company()
     const one = await subnet('10.0.0.0/24')

@@ -41,7 +41,7 @@ export async function freeIn(
     if (asked.prefix < own || asked.prefix > bits) throw invalidField('prefix', 'prefix_range', { min: own, max: bits })
     const taken = await db.execute<{ cidr: string }>(sql`
       select cidr::text as cidr from subnets where company_id = ${companyId} and parent_id = ${subnet.id} and deleted_at is null
-      union all select address::text || case when family(address) = 4 then '/32' else '/128' end from ip_addresses
+      union all select address::text from ip_addresses
         where subnet_id = ${subnet.id} and deleted_at is null and status <> 'released'`)
     const gaps = gapsIn(rangeOfCidr(subnet.cidr), [
       ...reservedRanges(subnet),

@@ -109,6 +109,19 @@ async function lockItem(tx: Tx, companyId: string, list: string, id: string): Pr
   return row
 }
 
+/** The list of a path that names an item of it too. Throws 404 for either, before the body is looked at. */
+export async function listOfItem(context: RouteContext): Promise<string> {
+  const list = listOfPath(context)
+  const { hub, companyId, params } = context
+  const id = params.item ?? ''
+  const [row] = isUuid(id)
+    ? await hub.database.db.execute(sql`
+        select 1 from option_items where company_id = ${companyId} and list = ${list} and id = ${id}`)
+    : []
+  if (!row) throw notFound()
+  return list
+}
+
 async function storing(act: Promise<unknown>): Promise<void> {
   try {
     await act

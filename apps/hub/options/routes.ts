@@ -4,13 +4,14 @@ import { boolean, flag, flagOf, listOf, oneOf, optional, text, uuid } from '../p
 import { amount, answer, answerList, id, listed, named, nullable, string } from '../platform/http/response-schema.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import { optionLists } from './option-lists.ts'
-import { addItem, allLists, changeItem, itemsOf, listOfPath, orderItems, removeItem } from './options.ts'
+import { addItem, allLists, changeItem, itemsOf, listOfItem, listOfPath, orderItems, removeItem } from './options.ts'
 
 const TAG = 'Option lists'
 const VIEW = ['options.view']
 const MANAGE = ['options.manage']
 const pathParameters = { list: oneOf(Object.keys(optionLists)) }
 const resource = async (context: Parameters<typeof listOfPath>[0]) => listOfPath(context)
+const itemResource = async (context: Parameters<typeof listOfPath>[0]) => listOfItem(context)
 
 const item = {
   id: nullable(id()),
@@ -90,7 +91,7 @@ export const optionRoutes: readonly Route[] = [
     summary: 'Change an item; rename_uses rewrites every use of its value',
     permissions: MANAGE,
     pathParameters,
-    resource,
+    resource: itemResource,
     body: Type.Object({ value: Type.Optional(text(128)), ...given, rename_uses: Type.Optional(boolean()) }),
     answer: answer(named('OptionItemRenamed', { ...item, renamed: amount() })),
     handle: async context => ({
@@ -104,7 +105,7 @@ export const optionRoutes: readonly Route[] = [
     summary: 'Remove an item; replace_with rewrites its uses first',
     permissions: MANAGE,
     pathParameters,
-    resource,
+    resource: itemResource,
     query: Type.Object({ replace_with: Type.Optional(uuid()) }),
     async handle(context) {
       await removeItem(context, context.resource, context.params.item ?? '', context.query.replace_with)
