@@ -94,7 +94,17 @@ async function fill(): Promise<void> {
   for (const name of ['a.txt', 'b.txt']) await make('file', '/files', { name, content_base64: 'cGxhbg==' })
   for (const index of [1, 2]) {
     await make('ip', '/ips', { address: `10.${index}.0.7` })
-    await make('zone', '/dns/zones', { name: `zone-${index}.example`, verify_interval_minutes: 0 })
+    const { data } = await make('zone', '/dns/zones', { name: `zone-${index}.example`, verify_interval_minutes: 0 })
+    // An address of each lies in a subnet: what is free in one is asked of subnets that hold something.
+    await make('subnet', '/subnets', { cidr: `10.${index}.0.0/24` })
+    await make('nameserver', '/dns/servers', { name: `ns-${index}`, host: '127.0.0.1', port: 1 })
+    const { body } = await call('POST', `/dns/zones/${data.id}/records`, { type: 'A', name: 'www', value: '192.0.2.7' })
+    remember('record', body.data.id)
+  }
+  for (const name of ['First say', 'Second say']) {
+    const steps = [{ name: 'Only', user_ids: [String((await call('GET', '/me')).body.data.id)] }]
+    const { data } = await make('workflow', '/approvals/workflows', { name, steps, enabled: false })
+    remember('step', data.steps[0].id)
   }
   const schedule = { name: 'Night', resource: 'servers', every: 'day', at: '02:30', time_zone: 'UTC' }
   for (let count = 0; count < 2; count++) {
