@@ -106,10 +106,14 @@ test('a database that a hub filled as superuser is handed over whole, and the hu
     const url = await makeHubRole(server.url, 'first')
     expect(await makeHubRole(server.url, 'second')).not.toBe(url)
     const after = openDatabase(url.replace('first', 'second'), 2)
+    // What an extension brought stays with it.
     const left = await after.client`
       select 'relation ' || relname as what from pg_class where relowner = 'svc'::regrole and relnamespace::regnamespace::text !~ '^(pg_|information_schema)'
+        and not exists (select 1 from pg_depend d where d.objid = pg_class.oid and d.deptype = 'e')
       union all select 'routine ' || proname from pg_proc where proowner = 'svc'::regrole and pronamespace::regnamespace::text !~ '^(pg_|information_schema)'
+        and not exists (select 1 from pg_depend d where d.objid = pg_proc.oid and d.deptype = 'e')
       union all select 'type ' || typname from pg_type where typowner = 'svc'::regrole and typnamespace::regnamespace::text !~ '^(pg_|information_schema)'
+        and not exists (select 1 from pg_depend d where d.objid in (pg_type.oid, pg_type.typelem) and d.deptype = 'e')
       union all select 'schema ' || nspname from pg_namespace where nspowner = 'svc'::regrole and nspname !~ '^(pg_|information_schema)'`
     expect(left.map(row => row.what)).toEqual([])
     expect(await bringUpToDate(after)).toEqual([])
