@@ -298,7 +298,8 @@ describe('rates', () => {
 
   test("[MAT-040] [MAT-221] the plan's minimum counts and not the interval that the company chose, where the hub names it", async () => {
     const statuses = async (name: string, settings: Record<string, unknown>): Promise<number[]> => {
-      const clock = { ms: Date.now() }
+      // In the morning: the early report of a day is not that of the next.
+      const clock = { ms: Math.floor(Date.now() / 86_400_000) * 86_400_000 + 36_000_000 }
       const timed = await new Rig({ nowMs: () => clock.ms }).start()
       timed.hub.settings.set(timed.company, { version: 2, scan_interval_hours: 24, ...settings })
       const client = timed.client(name, () => clock.ms)
