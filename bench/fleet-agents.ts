@@ -102,6 +102,7 @@ export class FleetAgent {
       readonly series: readonly NamedSeries[]
       readonly random: Random
       readonly bomb: () => Uint8Array
+      readonly isRandom: boolean
     },
   ) {
     const { random, series } = shared
@@ -143,10 +144,11 @@ export class FleetAgent {
     }
   }
 
-  /** Random walks between 0 and 85, a decimal each, as host values are. */
+  /** Random walks between 0 and 85, a decimal each, as host values are; or values without a pattern below 85. */
   private batch(tsMs: number): Uint8Array {
     const { walk } = this
-    const { template, random } = this.shared
+    const { template, random, isRandom } = this.shared
+    if (isRandom) return Bun.zstdCompressSync(template.fill(++this.seq, tsMs, () => random.float() * 85))
     const bytes = template.fill(++this.seq, tsMs, index => {
       walk[index] = Math.min(85, Math.max(0, walk[index]! + (random.float() - 0.5) * 4))
       return Math.round(walk[index]! * 10) / 10
@@ -155,18 +157,19 @@ export class FleetAgent {
   }
 }
 
-/** Agents with these tokens; `shares` of them behave in other ways than well. */
+/** Agents with these tokens; `shares` of them behave in other ways than well. `isRandom`: values without a pattern. */
 export function fleetOf(
   tokens: readonly string[],
   series: readonly NamedSeries[],
   random: Random,
-  shares: Partial<Readonly<Record<Behaviour, number>>>,
+  { shares, isRandom }: { readonly shares: Partial<Readonly<Record<Behaviour, number>>>; readonly isRandom: boolean },
 ): FleetAgent[] {
   let bytes: Uint8Array | null = null
   const shared = {
     template: new BatchTemplate(series),
     series,
     random,
+    isRandom,
     bomb: () => {
       bytes ??= bomb()
       return bytes

@@ -2,10 +2,11 @@
 // API, all at once as fast as they are answered, or each in its interval with a phase and jitter of its own, as agents
 // do. Usage: bun bench/fleet.ts URL TOKENS_FILE [--rounds 10] [--series 150] [--connections 64] [--start-ms MS]
 // [--interval-ms 0] [--jitter 0.1]
-//   [--reconnect] [--seed N] [--share backfill=0.05 --share garbage=0.01 …]
+//   [--reconnect] [--random] [--seed N] [--share backfill=0.05 --share garbage=0.01 …]
 // Every agent sends `rounds` times. --interval-ms 0: as fast as it is answered, rounds 30 s of sample time apart from
 // --start-ms (an hour ago).
-// --reconnect: a connection for every batch. --share: of the agents that behave otherwise than well (fleet-agents.ts).
+// --reconnect: a connection for every batch. --random: values without a pattern, instead of random walks.
+// --share: of the agents that behave otherwise than well (fleet-agents.ts).
 // Prints one JSON line: latencies and counts of the well-behaved, counts by status, and `unexpected`: answers that a
 // behaviour must not get.
 import { parseArgs } from 'node:util'
@@ -29,6 +30,8 @@ type FleetOptions = {
   /** Of the interval, either way. */
   readonly jitter: number
   readonly reconnects: boolean
+  /** Values have no pattern; else they are random walks. */
+  readonly isRandom: boolean
   readonly seed: number
   readonly shares: Partial<Readonly<Record<Behaviour, number>>>
 }
@@ -119,7 +122,7 @@ class Fleet {
     private readonly options: FleetOptions,
     private readonly random = new Random(options.seed),
   ) {
-    this.agents = fleetOf(options.tokens, hostSeries(options.seriesCount), random, options.shares)
+    this.agents = fleetOf(options.tokens, hostSeries(options.seriesCount), random, options)
     const url = new URL(options.url)
     this.lines = Array.from({ length: options.connections }, () => new Connection(url))
   }
@@ -237,6 +240,7 @@ if (import.meta.main) {
       'interval-ms': { type: 'string', default: '0' },
       jitter: { type: 'string', default: '0.1' },
       reconnect: { type: 'boolean', default: false },
+      random: { type: 'boolean', default: false },
       seed: { type: 'string', default: String(Math.floor(Math.random() * 1e9)) },
       share: { type: 'string', multiple: true, default: [] },
     },
@@ -252,6 +256,7 @@ if (import.meta.main) {
     intervalMs: Number(values['interval-ms']),
     jitter: Number(values.jitter),
     reconnects: values.reconnect,
+    isRandom: values.random,
     seed: Number(values.seed),
     shares: sharesOf(values.share),
   })

@@ -18,6 +18,8 @@ const benches: Readonly<Record<string, readonly string[]>> = {
   known: ['known.ts'],
   connections: ['connections.ts'],
   'whole-path': ['whole-path.ts', '2000', '20', '150'],
+  'fleet-pace': ['fleet-pace.ts'],
+  'outside-load': ['outside-load.ts'],
   latency: ['latency.ts', '100'],
   hub: ['hub.ts'],
   matching: ['matching.ts'],

@@ -1,0 +1,68 @@
+// What a batch costs the collector when a fleet sends in its interval, instead of as fast as it is answered: CPU us a
+// batch by thread, wake-ups, time to the acknowledgement. Usage: bun bench/fleet-pace.ts [BATCHES_A_SECOND…]
+// [--interval-ms 3000] [--warm-up-s 6] [--seconds 24]. 333 batches a second are 10,000 servers that send every 30 s;
+// so that a run is short, a tenth as many agents send every 3 s here. Prints a JSON line for each rate, each of a
+// collector of its own.
+import { parseArgs } from 'node:util'
+import { startCollectorProcess } from './collector-process.ts'
+import { rssMb, threadUse, usedBetween } from './process-cpu.ts'
+
+/** The interval of the servers that a rate stands for. */
+const SERVERS_INTERVAL_S = 30
+/** Threads that take less are not shown. */
+const SHOWN_US = 1
+/** Sent at once before the pace, so that the runtime has compiled what is hot. */
+const COMPILING_BATCHES = 20_000
+const COMPILING_SPAN_MS = 1_200_000
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    'interval-ms': { type: 'string', default: '3000' },
+    'warm-up-s': { type: 'string', default: '6' },
+    seconds: { type: 'string', default: '24' },
+  },
+})
+const intervalMs = Number(values['interval-ms'])
+const roundsIn = (seconds: string): string => String(Math.ceil((Number(seconds) * 1000) / intervalMs))
+
+async function measure(batchesASecond: number): Promise<void> {
+  const agents = Math.round((batchesASecond * intervalMs) / 1000)
+  const collector = await startCollectorProcess(agents)
+  try {
+    const { pid } = collector
+    const load = (rounds: string) => collector.load('--rounds', rounds, '--interval-ms', String(intervalMs))
+    const startMs = String(Date.now() - COMPILING_SPAN_MS)
+    await collector.load('--rounds', String(Math.ceil(COMPILING_BATCHES / agents) + 1), '--start-ms', startMs)
+    await load(roundsIn(values['warm-up-s']))
+    const before = threadUse(pid)
+    const sent = await load(roundsIn(values.seconds))
+    const used = [...usedBetween(before, threadUse(pid)).values()]
+    const total = used.reduce((sum, { cpuNs }) => sum + cpuNs, 0)
+    const wakeUps = used.reduce((sum, thread) => sum + thread.wakeUps, 0)
+    const usABatch = (ns: number): number => Math.round(ns / 100 / sent.batches) / 10
+    const byThread = used
+      .map(({ name, cpuNs }): [string, number] => [name, usABatch(cpuNs)])
+      .filter(([, us]) => us >= SHOWN_US)
+      .sort((a, b) => b[1] - a[1])
+    console.log(
+      JSON.stringify({
+        bench: 'fleet-pace',
+        servers_at_30_s: batchesASecond * SERVERS_INTERVAL_S,
+        batches_per_second: Math.round(sent.batches / sent.seconds),
+        cores: Math.round(total / sent.seconds / 1e6) / 1000,
+        cpu_us_a_batch: usABatch(total),
+        us_by_thread: Object.fromEntries(byThread),
+        wake_ups_per_second: Math.round(wakeUps / sent.seconds),
+        ack_p50_ms: sent.p50_ms,
+        ack_p99_ms: sent.p99_ms,
+        refused: sent.refused,
+        rss_mb: rssMb(pid),
+      }),
+    )
+  } finally {
+    await collector.stop()
+  }
+}
+
+for (const rate of positionals.length > 0 ? positionals : ['333', '1667', '3333']) await measure(Number(rate))

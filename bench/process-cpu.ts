@@ -1,0 +1,50 @@
+// CPU time and wake-ups of a process by thread, and its memory, from /proc.
+import { readdirSync, readFileSync } from 'node:fs'
+
+const TICKS_PER_SECOND = 100
+
+/** User and system seconds that a process has used, all threads, those that have ended too. */
+export function cpuSeconds(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
+  return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND
+}
+
+/** Resident memory of a process, MB. */
+export const rssMb = (pid: number): number =>
+  Math.round(Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024)
+
+type ThreadUse = { readonly name: string; readonly cpuNs: number; readonly wakeUps: number }
+
+/** What each living thread has used so far, by its number. A thread that ends while it is read is left out. */
+export function threadUse(pid: number): Map<number, ThreadUse> {
+  const use = new Map<number, ThreadUse>()
+  for (const task of readdirSync(`/proc/${pid}/task`)) {
+    const read = (file: string): string => readFileSync(`/proc/${pid}/task/${task}/${file}`, 'utf8')
+    try {
+      const name = Number(task) === pid ? 'main' : read('comm').trim()
+      const wakeUps = Number(/^voluntary_ctxt_switches:\s+(\d+)/m.exec(read('status'))![1])
+      use.set(Number(task), { name, cpuNs: Number(read('schedstat').split(' ')[0]), wakeUps })
+    } catch {}
+  }
+  return use
+}
+
+/**
+ * CPU ns and wake-ups between two looks at the threads of a process. Threads of one name count together, except the
+ * JavaScript threads, which are numbered in the order of their start.
+ */
+export function usedBetween(before: Map<number, ThreadUse>, after: Map<number, ThreadUse>): Map<string, ThreadUse> {
+  const used = new Map<string, ThreadUse>()
+  let workers = 0
+  for (const [task, { name: comm, cpuNs, wakeUps }] of [...after].sort(([a], [b]) => a - b)) {
+    const name = comm === 'Worker' ? `${comm} ${++workers}` : comm
+    const then = before.get(task)
+    const sum = used.get(name)
+    used.set(name, {
+      name,
+      cpuNs: (sum?.cpuNs ?? 0) + cpuNs - (then?.cpuNs ?? 0),
+      wakeUps: (sum?.wakeUps ?? 0) + wakeUps - (then?.wakeUps ?? 0),
+    })
+  }
+  return used
+}
