@@ -19,6 +19,7 @@ import { tellEndedSuppressions } from './notifications/suppression-end.ts'
 import { applyRetention } from './plans/plan.ts'
 import { allowLongStatements, inTransaction, type Tx, uuidList } from './platform/db/transaction.ts'
 import { purgeResources } from './resources/purge-resources.ts'
+import { tellConditions } from './resources/tell-conditions.ts'
 import { expireExceptions } from './security/exceptions/exceptions.ts'
 import { deleteOldExports } from './security/exports/exports.ts'
 import { addUpFindingCounts } from './security/findings/finding-page.ts'
@@ -152,6 +153,7 @@ const tasks: readonly Task[] = [
   { name: 'plan_expiry', periodSeconds: MINUTE, run: applyExpiredPlans },
   { name: 'zone_verification', periodSeconds: 20, run: verifyDueZones },
   { name: 'ended_suppressions', periodSeconds: 20, run: tellEndedSuppressions },
+  { name: 'conditions', periodSeconds: 5, run: tellConditions },
   { name: 'left_over_notifications', periodSeconds: 5, run: tellLeftOver },
   { name: 'audit_counts', periodSeconds: MINUTE, run: hub => addUpAuditCounts(hub.database.db) },
   { name: 'security_notices', periodSeconds: 5, run: tellSecurityNotices },

@@ -96,6 +96,13 @@ export class TestHub {
     return this.running.hub
   }
 
+  /** Keeps a task of the clock from running, for a test that runs it itself and looks at what came of it. */
+  async holdTask(name: string): Promise<void> {
+    await this.hub.database.client`
+      insert into system_settings (key, value, updated_at) values (${`schedule.${name}`}, 'true', now() + interval '1 day')
+      on conflict (key) do update set updated_at = excluded.updated_at`
+  }
+
   /** A company with an administrator and a token of theirs. */
   async tenant(
     overrides: PlanOverrides = { agent_quota: null, metrics_retention_days: null },

@@ -6,6 +6,7 @@ import { kinds } from '../../apps/hub/kinds.ts'
 import { inTransaction } from '../../apps/hub/platform/db/transaction.ts'
 import { setConditions } from '../../apps/hub/resources/conditions.ts'
 import type { Kind } from '../../apps/hub/resources/kind.ts'
+import { tellConditions } from '../../apps/hub/resources/tell-conditions.ts'
 import { type Answer, type Call, type Json, type Tenant, TestHub } from './hub-harness.ts'
 import { kindSamples } from './kind-samples.ts'
 
@@ -16,6 +17,7 @@ let viewer: Call
 
 beforeAll(async () => {
   hub = await TestHub.start({ 'webhooks.allow_private': true })
+  await hub.holdTask('conditions')
   tenant = await hub.tenant()
   foreign = await hub.tenant()
   viewer = (await hub.user(tenant.companyId, [...new Set(kinds.map(kind => kind.info.permissions.view))])).call
@@ -293,6 +295,34 @@ for (const kind of kinds.filter(each => has(each, 'list', 'create', 'change', 'd
       if (kind.fields.status?.value.enum?.includes('planned') !== true) return
       await set(found)
       expect((await tenant.call('PATCH', one, { status: 'planned' })).body.data.health).toBe('unknown')
+    })
+
+    test('[RES-026] [RES-027] [RES-028] what opens and ends is told once, and what opens in maintenance afterwards', async () => {
+      const { data, one } = await make(kind)
+      const mark = crypto.randomUUID()
+      const told = async () => {
+        await tellConditions(hub.hub)
+        const bell: Json[] = (await tenant.call('GET', '/notifications')).body.data
+        return bell.filter(each => each.body.includes(mark)).map(each => each.type)
+      }
+      const set = (isFound: boolean, isProbed = false) =>
+        inTransaction(hub.hub.database.db, tx => {
+          const found = isFound ? [{ code: 'drift', detail: { manifest: mark }, isProbed }] : []
+          return setConditions(tx, info, tenant.companyId, [data.id], ['drift'], new Map([[data.id, found]]))
+        })
+      await set(true, true)
+      expect(await told()).toEqual([])
+      for (let probe = 0; probe < 3; probe++) await set(true, true)
+      expect(await told()).toEqual(['resource.problem'])
+      await set(false)
+      expect(await told()).toEqual(['resource.recovered', 'resource.problem'])
+      if (kind.fields.status?.value.enum?.includes('maintenance') !== true) return
+      await tenant.call('PATCH', one, { status: 'maintenance' })
+      await set(true)
+      expect(await told()).toHaveLength(2)
+      await tenant.call('PATCH', one, { status: 'active' })
+      expect(await told()).toHaveLength(3)
+      expect(await told()).toHaveLength(3)
     })
   })
 }

@@ -12,6 +12,7 @@ import { type Route, type RouteContext, route } from '../platform/http/route.ts'
 import { approvalSample } from './approval-texts.ts'
 import { changeChannel, channelCollection, createChannel, deleteChannel, testChannel } from './channels.ts'
 import { deliveryCollection, queuedResponse, redeliver } from './deliveries.ts'
+import { resourceSample } from './resource-texts.ts'
 import { securitySample } from './security-texts.ts'
 import {
   fillTemplate,
@@ -104,6 +105,13 @@ const sample = (nowMs: number) => ({
   suppressed: false,
 })
 
+/** What the texts of what is no alert are filled with, by the beginning of their names. */
+const samples: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  security: securitySample,
+  approval: approvalSample,
+  resource: resourceSample,
+}
+
 const templateBody = Type.Object({ language: oneOf(languages), title: text(255), body: text(4000) })
 /** What the routes of one template have in common. */
 const ofTemplate = {
@@ -154,10 +162,9 @@ const templateRoutes: readonly Route[] = [
     body: templateBody,
     answer: answer(templatePreview),
     async handle({ hub, body, resource }) {
+      const values = samples[resource.split('.')[0] ?? '']
       const fill = (source: string) =>
-        resource.startsWith('security.') || resource.startsWith('approval.')
-          ? fillText(source, resource.startsWith('security.') ? securitySample : approvalSample)
-          : fillTemplate(source, sample(hub.now()), hub.config.public_url, hub.now())
+        values ? fillText(source, values) : fillTemplate(source, sample(hub.now()), hub.config.public_url, hub.now())
       return { data: { title: fill(body.title), body: fill(body.body) } }
     },
   }),

@@ -30,7 +30,7 @@ export type Attributes = {
 }
 
 /** The channels of a company: its users, their texts, its webhooks and group addresses. */
-type ChannelPreferences = {
+export type ChannelPreferences = {
   readonly recipients: readonly Recipient[]
   readonly texts: TextBook
   readonly hooks: readonly (typeof webhooks.$inferSelect)[]

@@ -53,7 +53,14 @@ export type NewPush = {
   readonly topic: string
   readonly type: string
   readonly severity: Severity
-  readonly payload: { readonly title: string; readonly body: string; readonly link: string; readonly id: string }
+  readonly payload: {
+    readonly title: string
+    readonly body: string
+    readonly link: string
+    readonly id: string
+    /** Without which nobody is sent it; that of alerts where nothing is said. */
+    readonly permission?: string | undefined
+  }
 }
 
 /** Writes deliveries and the jobs that attempt them. Returns their ids. */
@@ -163,7 +170,7 @@ async function reasonToDrop(hub: Hub, row: Waiting): Promise<string | null> {
   const caller = await callerOfUser(hub.database.db, row.user_id, ['*'])
   if (!caller) return 'the person is gone'
   if (row.type === 'test') return null
-  if (!caller.permissions.has('monitoring.view')) return 'the person may not see alerts'
+  if (!caller.permissions.has(row.payload.permission ?? 'monitoring.view')) return 'the person may not see it'
   if (!reaches(row.severity, row.level ?? 'critical')) return 'below the severity that the person wants'
   const breaks = row.severity === 'critical' && (row.breaks_quiet ?? true)
   if (row.quiet_hours && !breaks && isQuiet(row.quiet_hours, hub.now())) return 'quiet hours'

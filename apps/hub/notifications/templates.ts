@@ -10,13 +10,14 @@ import { inTransaction } from '../platform/db/transaction.ts'
 import { languages } from '../platform/http/api-texts.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { approvalTexts, approvalTypes } from './approval-texts.ts'
+import { resourceTexts, resourceTypes } from './resource-texts.ts'
 import { securityTexts } from './security-texts.ts'
 
 export type NotificationLanguage = 'en' | 'vi'
 export const languageOf = (text: string): NotificationLanguage => (text === 'vi' ? 'vi' : 'en')
 
 /** Everything that people and webhooks are told of. */
-export const templateTypes = [...notifyTypes, ...securityEventTypes, ...approvalTypes] as const
+export const templateTypes = [...notifyTypes, ...securityEventTypes, ...approvalTypes, ...resourceTypes] as const
 export type TemplateType = (typeof templateTypes)[number]
 
 type Template = { readonly title: string; readonly body: string }
@@ -58,6 +59,7 @@ const defaults: Readonly<Record<TemplateType, Readonly<Record<NotificationLangua
   },
   ...securityTexts,
   ...approvalTexts,
+  ...resourceTexts,
 }
 
 /** The text for an alert whose notification is sent when its suppression has ended (decision G-101). */

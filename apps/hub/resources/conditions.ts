@@ -18,6 +18,8 @@ export type Finding = {
   /** Instead of the severity that the code has. */
   readonly severity?: ConditionSeverity
   readonly isProbed?: boolean
+  /** How far it has come, such as the days that are left: people are told again at each other stage. */
+  readonly stage?: string
 }
 
 /** The health of resources anew: the worst open condition, unknown while planned or retired (R-009). */
@@ -52,24 +54,31 @@ export async function setConditions(
   if (resourceIds.length === 0) return
   const rows = [...found].flatMap(([resourceId, findings]) =>
     findings.map(
-      ({ code, detail = {}, severity = info.conditions[code]?.severity ?? 'warning', isProbed = false }) => ({
+      ({
+        code,
+        detail = {},
+        severity = info.conditions[code]?.severity ?? 'warning',
+        isProbed = false,
+        stage = null,
+      }) => ({
         id: randomUUID(),
         resource_id: resourceId,
         code,
         severity,
         detail,
+        stage,
         failures_to_open: isProbed ? FAILURES_TO_OPEN : 1,
       }),
     ),
   )
   await tx.db.execute(sql`
-    insert into resource_conditions (id, company_id, kind, resource_id, code, severity, detail, failures, since)
-    select x.id, ${companyId}::uuid, ${info.kind}::text, x.resource_id, x.code, x.severity, x.detail, 1,
+    insert into resource_conditions (id, company_id, kind, resource_id, code, severity, detail, stage, failures, since)
+    select x.id, ${companyId}::uuid, ${info.kind}::text, x.resource_id, x.code, x.severity, x.detail, x.stage, 1,
       case when x.failures_to_open <= 1 then now() end
     from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as x (id uuid, resource_id uuid, code text, severity text,
-      detail jsonb, failures_to_open int)
+      detail jsonb, stage text, failures_to_open int)
     on conflict (kind, resource_id, code) where resolved_at is null do update set
-      severity = excluded.severity, detail = excluded.detail, failures = resource_conditions.failures + 1,
+      severity = excluded.severity, detail = excluded.detail, stage = excluded.stage, failures = resource_conditions.failures + 1,
       since = coalesce(resource_conditions.since, now())`)
   const open = rows.map(({ resource_id, code }) => ({ resource_id, code }))
   const ended = sql`company_id = ${companyId} and kind = ${info.kind} and resolved_at is null

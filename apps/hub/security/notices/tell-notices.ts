@@ -77,7 +77,7 @@ const isOfContents = (kind: string): boolean => kind === 'secret' || kind === 's
 function itemOf(hub: Hub, finding: FindingRow, server: ServerRow | undefined) {
   const isContent = isOfContents(finding.kind)
   return {
-    server: server ?? null,
+    servers: server ? [server] : [],
     data: {
       finding: {
         id: finding.id,
@@ -130,7 +130,7 @@ async function messagesOfFindings(
       },
       path: rows.length === 1 && first ? `/security/findings/${first.id}` : '/security/findings',
       servers: [...new Set(rows.flatMap(row => serverOf(row) ?? []))],
-      items: beyond > 0 ? [...items, { server: null, data: { further_findings: beyond } }] : items,
+      items: beyond > 0 ? [...items, { servers: [], data: { further_findings: beyond } }] : items,
     }
     return [message]
   })
@@ -165,7 +165,7 @@ async function messageOfHosts(
       items: hosts.slice(0, ITEMS_MAX).map(host => {
         const server = serverOf(host)
         return {
-          server: server ?? null,
+          servers: server ? [server] : [],
           data: {
             scan_host: { id: host.host_id, last_report_at: host.last_report_at && isoOf(host.last_report_at) },
             server: server ? { id: server.id, name: server.name } : null,
@@ -203,7 +203,7 @@ async function messagesOfExceptions(
     servers: [],
     items: [
       {
-        server: null,
+        servers: [],
         data: {
           exception: {
             id: row.id,
@@ -228,7 +228,7 @@ async function messageOfCompany(
   const values = await digestValues(hub, tx.db, companyId)
   const path = '/security'
   const data = { ...values, link: linkTo(hub.config.public_url, path) }
-  return [{ type, values, path, servers: [], items: [{ server: null, data: { security: data } }] }]
+  return [{ type, values, path, servers: [], items: [{ servers: [], data: { security: data } }] }]
 }
 
 /** The messages of the notices of one type. */
