@@ -13,3 +13,16 @@ export function compareVersions(left: string, right: string): number | null {
   const [a, b] = [versionOf(left), versionOf(right)]
   return a && b ? a.compare(b) : null
 }
+
+/** The newest of some versions; null when none of them is one. */
+export function newestVersion(versions: Iterable<string | null>): string | null {
+  let newest: string | null = null
+  for (const version of new Set(versions))
+    if (version !== null && isVersion(version) && (newest === null || compareVersions(version, newest) === 1))
+      newest = version
+  return newest
+}
+
+/** Whether both are versions and the first is the older one. */
+export const isOlder = (version: string | null, than: string | null): boolean =>
+  version !== null && than !== null && compareVersions(version, than) === -1

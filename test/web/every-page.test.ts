@@ -1,15 +1,13 @@
 // Every page in a real browser, by address: nothing that axe-core knows to be wrong, in light and dark, wide and
 // narrow; no refusal of the policy, no other host, no layout shift, nothing over the edge.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { type PageName, pageNames, pathOf } from '../../apps/hub/web/address/site-map.ts'
 import { SimulatedAgent } from '../support/simulated-agent.ts'
 import { type Json, type SiteProcess, startSiteProcess } from '../support/site.ts'
 import { until } from '../support/until.ts'
-import { signIn, startBrowser } from './browser.ts'
+import { signIn, startBrowser, violationsOf } from './browser.ts'
 
-const AXE = readFileSync(Bun.resolveSync('axe-core/axe.min.js', import.meta.dir), 'utf8')
 const looks = [
   { colorScheme: 'light', width: 1280 },
   { colorScheme: 'dark', width: 1280 },
@@ -94,8 +92,6 @@ function addressOf(name: PageName): string | null {
 /** What Chromium makes of rounding to whole pixels; nobody sees it. */
 const SHIFT_MAX = 0.001
 
-type Violation = { readonly id: string; readonly help: string; readonly nodes: readonly { readonly html: string }[] }
-
 async function judge(page: Page, name: string, faults: string[], width: number): Promise<void> {
   const shifts = (await page.evaluate(`new Promise(resolve => {
     new PerformanceObserver((list, observer) => {
@@ -108,17 +104,7 @@ async function judge(page: Page, name: string, faults: string[], width: number):
   for (const shift of shifts) faults.push(`${name} at ${width}: layout shift ${shift}`)
   const over = await page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')
   if (Number(over) > 0) faults.push(`${name} at ${width}: ${over} px over the edge`)
-  await page.evaluate(AXE)
-  const violations = (await page.evaluate(
-    "axe.run(document, { resultTypes: ['violations'] }).then(found => found.violations)",
-  )) as Violation[]
-  for (const { id, help, nodes } of violations)
-    faults.push(
-      `${name} at ${width}: ${id}, ${help}: ${nodes
-        .slice(0, 2)
-        .map(node => node.html.slice(0, 160))
-        .join(' | ')}`,
-    )
+  for (const violation of await violationsOf(page)) faults.push(`${name} at ${width}: ${violation}`)
 }
 
 async function openSite(context: BrowserContext): Promise<Page> {

@@ -246,6 +246,20 @@ describe('what is shown', () => {
     expect(shown.counts.alerts).toBe(1)
   }, 30_000)
 
+  test('what a page has changed itself it sees at once, and everybody else with it', async () => {
+    const own = await hub.tenant()
+    const server = await newServer(own, 'before')
+    const theirs = await logIn(hub.url, (await newPerson(hub, own.companyId)).email)
+    expect(await namesOf('', theirs)).toEqual(['before'])
+    expect((await own.call('PATCH', `/servers/${server}`, { name: 'after' })).status).toBe(200)
+    const fresh = await fetch(`${hub.url}/web/view/servers?company=${slugOf(theirs)}`, {
+      headers: { cookie: theirs.cookie, 'X-View-Fresh': '1' },
+    })
+    expect(((await fresh.json()) as ServersView).rows.map(({ name }) => name)).toEqual(['after'])
+    const next = await askView(hub.url, theirs, 'servers')
+    expect(next.headers.get('x-view-version')).toBe(fresh.headers.get('x-view-version'))
+  }, 30_000)
+
   test('many viewers cost as one: what one sees is made once', async () => {
     const answers = await Promise.all(
       Array.from({ length: 50 }, () => askView(hub.url, session, 'servers', '&q=node-1')),

@@ -11,7 +11,13 @@ const rig = <T>(maxAgeMs: number, outcomes: (T | Error)[]) => {
     if (outcome instanceof Error) throw outcome
     return outcome as T
   }
-  return { clock, calls, values, get: (key = 'key') => values.get(key, make) }
+  return {
+    clock,
+    calls,
+    values,
+    get: (key = 'key') => values.get(key, make),
+    getFresh: () => values.getFresh('key', make),
+  }
 }
 
 test('a null is a value: many who ask get it from one call, until it is too old', async () => {
@@ -52,4 +58,31 @@ test('of too many keys the one goes that was asked for least recently', async ()
   expect(calls.count).toBe(4)
   await get('b')
   expect(calls.count).toBe(5)
+})
+
+test('a fresh value is made after the question, whatever is at hand or under way; all who ask meanwhile share one', async () => {
+  const { calls, get, getFresh } = rig<string>(15_000, ['first', 'second', 'third', 'fourth'])
+  expect(await get()).toBe('first')
+  expect(await getFresh()).toBe('second')
+  expect(await get()).toBe('second')
+  const [begun, ...asked] = [getFresh(), getFresh(), getFresh()]
+  expect(await Promise.all([begun, ...asked])).toEqual(['third', 'third', 'third'])
+  expect(calls.count).toBe(3)
+})
+
+test('a fresh value is not the one that was begun before the question', async () => {
+  const values = new RecentValues<number>(15_000, 3, () => 0)
+  const started: (() => void)[] = []
+  const make = (): Promise<number> => {
+    const number = started.length + 1
+    return new Promise(resolve => started.push(() => resolve(number)))
+  }
+  const before = values.get('key', make)
+  const fresh = values.getFresh('key', make)
+  expect(started).toHaveLength(1)
+  started[0]?.()
+  expect(await before).toBe(1)
+  while (started.length < 2) await Promise.resolve()
+  started[1]?.()
+  expect(await fresh).toBe(2)
 })

@@ -65,6 +65,8 @@ export type NewDelivery = {
   readonly webhookId: string | null
   readonly type: string
   readonly payload: Readonly<Record<string, unknown>>
+  /** The alert that it is about; missing: it is about something else. */
+  readonly alertId?: string
 }
 
 /**
@@ -83,16 +85,17 @@ const jobOf = (row: { id: string; channel: string; webhookId: string | null }) =
 export async function addDeliveries(hub: Hub, tx: Tx, deliveries: readonly NewDelivery[]): Promise<string[]> {
   if (deliveries.length === 0) return []
   const rows = deliveries.map(delivery => ({ id: randomUUID(), ...delivery }))
-  const records = rows.map(({ companyId, webhookId, ...row }) => ({
+  const records = rows.map(({ companyId, webhookId, alertId, ...row }) => ({
     ...row,
     company_id: companyId,
     webhook_id: webhookId,
+    alert_id: alertId ?? null,
   }))
   await tx.db.execute(sql`
-    insert into notification_deliveries (id, company_id, channel, target, webhook_id, type, payload)
-    select x.id, x.company_id, x.channel, x.target, x.webhook_id, x.type, x.payload
+    insert into notification_deliveries (id, company_id, channel, target, webhook_id, type, payload, alert_id)
+    select x.id, x.company_id, x.channel, x.target, x.webhook_id, x.type, x.payload, x.alert_id
     from jsonb_to_recordset(${JSON.stringify(records)}::jsonb) as x (id uuid, company_id uuid, channel text,
-      target text, webhook_id uuid, type text, payload jsonb)`)
+      target text, webhook_id uuid, type text, payload jsonb, alert_id uuid)`)
   hub.jobs.enqueue(tx, rows.map(jobOf))
   return rows.map(row => row.id)
 }
@@ -123,7 +126,7 @@ type ToDeliver = {
 /** The deliveries of an event: to webhooks, and by mail to group addresses and users. */
 export function deliveriesOf(hub: Hub, voices: ChannelPreferences, told: ToDeliver): NewDelivery[] {
   const { type, companyId, severity, shown } = told
-  const base = { companyId, type, webhookId: null }
+  const base = { companyId, type, webhookId: null, alertId: shown.id }
   const hooks = told.forWebhooks ? voices.hooks : []
   const deliveries: NewDelivery[] = hooks
     .filter(hook => hook.events.length === 0 || hook.events.includes(type))

@@ -15,7 +15,7 @@ import { registerEmail } from './email.ts'
 import { type Notification, takeNotifications } from './outbox.ts'
 import { addPushes, type NewPush, pushTargets, registerPush } from './push.ts'
 import { reaches } from './recipients.ts'
-import { renderText } from './templates.ts'
+import { alertPath, renderText } from './templates.ts'
 import { registerWebhook } from './webhook.ts'
 
 const ROWS_AT_ONCE = 2000
@@ -30,15 +30,18 @@ export type BellRow = {
   readonly body: string
   readonly link: string
   readonly created_at: string
+  /** The alert that it is about; missing: it is about something else. */
+  readonly alert_id?: string
 }
 
 export async function addBellRows(tx: Tx, rows: readonly BellRow[]): Promise<void> {
   for (let at = 0; at < rows.length; at += ROWS_AT_ONCE)
     await tx.db.execute(sql`
-      insert into notifications (id, user_id, company_id, type, title, body, link, created_at)
-      select x.id, x.user_id, x.company_id, x.type, x.title, x.body, x.link, x.created_at
+      insert into notifications (id, user_id, company_id, type, title, body, link, created_at, alert_id)
+      select x.id, x.user_id, x.company_id, x.type, x.title, x.body, x.link, x.created_at, x.alert_id
       from jsonb_to_recordset(${JSON.stringify(rows.slice(at, at + ROWS_AT_ONCE))}::jsonb) as x (id uuid,
-        user_id uuid, company_id uuid, type text, title text, body text, link text, created_at timestamptz)`)
+        user_id uuid, company_id uuid, type text, title text, body text, link text, created_at timestamptz,
+        alert_id uuid)`)
 }
 
 /**
@@ -116,8 +119,9 @@ async function composeFor(
           company_id: companyId,
           type,
           ...renderText(hub, voices.texts, type, person.language, shown),
-          link: `/alerts/${alert.id}`,
+          link: alertPath(shown),
           created_at: new Date(hub.now()).toISOString(),
+          alert_id: alert.id,
         })
     pushes.push(
       ...targets

@@ -108,6 +108,10 @@ export const fillText = (text: string, values: Readonly<Record<string, string>>)
 export const linkTo = (publicUrl: string | null, path: string): string =>
   publicUrl === null ? '' : `${publicUrl.replace(/\/+$/, '')}${path}`
 
+/** The page of an alert, at the time of what is told: of its end, or of its beginning. */
+export const alertPath = ({ id, opened_at, resolved_at }: ShownAlert): string =>
+  `/alerts/${id}?at=${new Date(resolved_at ?? opened_at).toISOString()}`
+
 /** Fills the placeholders of a text from an alert. */
 export function fillTemplate(text: string, alert: ShownAlert, publicUrl: string | null, nowMs: number): string {
   const values: Readonly<Record<string, string>> = {
@@ -119,7 +123,7 @@ export function fillTemplate(text: string, alert: ShownAlert, publicUrl: string 
     state: alert.state,
     opened_at: alert.opened_at.toISOString(),
     duration: durationOf(alert, nowMs),
-    link: linkTo(publicUrl, `/alerts/${alert.id}`),
+    link: linkTo(publicUrl, alertPath(alert)),
   }
   return fillText(text, values)
 }

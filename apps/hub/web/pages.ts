@@ -59,8 +59,8 @@ async function home(hub: Hub, request: Request): Promise<Response> {
 /** `/alerts/{id}`: notifications link to an alert, whatever company it is of. */
 async function alertOfAnyCompany(hub: Hub, request: Request): Promise<Response> {
   const guest = await guestOf(hub, request)
-  const { pathname } = new URL(request.url)
-  if (guest === null) return loginPage(languageOf(request), '', null, pathname)
+  const { pathname, search } = new URL(request.url)
+  if (guest === null) return loginPage(languageOf(request), '', null, pathname + search)
   const id = pathname.slice(pathname.lastIndexOf('/') + 1)
   if (!isUuid(id)) return unknownPage(hub, request)
   const [row] = await hub.database.db.execute<{ company_id: string }>(
@@ -71,7 +71,7 @@ async function alertOfAnyCompany(hub: Hub, request: Request): Promise<Response> 
     throw error
   })
   if (row === undefined || company === null) return unknownPage(hub, request)
-  return redirect(`/c/${encodeURIComponent(company.slug)}/alerts/${id}`)
+  return redirect(`/c/${encodeURIComponent(company.slug)}/alerts/${id}${search}`)
 }
 
 /** `/c/{company}/…`: the document of a page; 404 alike for what is not there and for what is another tenant's. */

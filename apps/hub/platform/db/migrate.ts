@@ -37,6 +37,7 @@ import filesAndExports from '../../../../sql/hub/0033_files_and_exports.sql' wit
 import mobile from '../../../../sql/hub/0034_mobile.sql' with { type: 'text' }
 import toldConditions from '../../../../sql/hub/0039_told_conditions.sql' with { type: 'text' }
 import dns from '../../../../sql/hub/0040_dns.sql' with { type: 'text' }
+import toldOfAlerts from '../../../../sql/hub/0042_told_of_alerts.sql' with { type: 'text' }
 import iacFiles from '../../../../sql/hub/0048_iac_files.sql' with { type: 'text' }
 
 type Migration = { readonly number: number; readonly name: string; readonly sql: string }
@@ -78,6 +79,7 @@ export const migrations: readonly Migration[] = [
   { number: 34, name: 'mobile', sql: mobile },
   { number: 39, name: 'told_conditions', sql: toldConditions },
   { number: 40, name: 'dns', sql: dns },
+  { number: 42, name: 'told_of_alerts', sql: toldOfAlerts },
   { number: 48, name: 'iac_files', sql: iacFiles },
 ]
 

@@ -212,6 +212,7 @@ export const notificationDeliveries = pgTable('notification_deliveries', {
   lastError: text('last_error'),
   createdAt: at('created_at').notNull().defaultNow(),
   finishedAt: at('finished_at'),
+  alertId: uuid('alert_id'),
   position: bigint('position', { mode: 'number' }).generatedAlwaysAsIdentity(),
 })
 

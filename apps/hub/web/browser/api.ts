@@ -20,6 +20,9 @@ export type ApiResult<T = unknown> =
 /** How long a limit of the API is still waited for, in whole seconds; 0: nothing waits. */
 export const waitingSeconds = signal(0)
 
+/** Told after each change that this page has made: what others share may be older. */
+export const changeCount = signal(0)
+
 export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
@@ -94,6 +97,7 @@ export async function send<T = unknown>(method: Method, path: string, body?: unk
     }
     if (!response.ok) return { ok: false, fault: await faultOf(response) }
     const answered: T = response.status === 204 ? null : await response.json()
+    if (method !== 'GET') changeCount.value++
     return { ok: true, body: answered }
   }
 }

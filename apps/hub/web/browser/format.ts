@@ -126,6 +126,8 @@ export const clockTime = (atMs: number): string => shown().clock.format(atMs)
 export const clockSeconds = (atMs: number): string => shown().seconds.format(atMs)
 export const dayText = (atMs: number): string => shown().day.format(atMs)
 export const dayAndClock = (atMs: number): string => shown().dayAndClock.format(atMs)
+/** A day as the hub names it, `2026-11-22`: of UTC, whatever zone times are shown in. */
+export const dayOfYear = (day: string): string => utc.day.format(Date.parse(`${day}T00:00:00Z`))
 /** The whole time with its zone, and the same in the other one: what a tooltip says. */
 export function fullTime(atMs: number): string {
   const [own, other] = [shown().full.format(atMs), (isUtc.value ? local : utc).full.format(atMs)]

@@ -11,7 +11,7 @@ function documentData(): DocumentData {
 
 const data = documentData()
 
-export const { language, user, company, companies, version, agentUrl } = data
+export const { language, user, company, companies, children, version, agentUrl } = data
 export const firstView = data.view
 export const workerUrl = data.worker
 

@@ -5,7 +5,7 @@ import { effect, type ReadonlySignal, signal, untracked } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 import { viewParamsOf } from '../address/site-map.ts'
 import { currentPage, currentSearch } from './address/router.ts'
-import { type ApiFault, faultOf, signedInAgain, unreachable } from './api.ts'
+import { type ApiFault, changeCount, faultOf, signedInAgain, unreachable } from './api.ts'
 import { follow, isPaused } from './connection/live.ts'
 import { company, firstView, isSignedOut, language, nowMs } from './session.ts'
 
@@ -23,8 +23,9 @@ export type ViewState<T> = {
 
 type Params = Readonly<Record<string, string | number | null | undefined>>
 
-function keyOf(name: string, params: URLSearchParams): string {
-  params.set('company', company.slug)
+/** `slug`: of another company than the one that is shown. */
+function keyOf(name: string, params: URLSearchParams, slug = company.slug): string {
+  params.set('company', slug)
   params.sort()
   return `${name}?${params}`
 }
@@ -58,11 +59,31 @@ function remember(key: string, fetched: Fetched): void {
   if (recent.size > RECENT_MAX && oldest !== undefined) recent.delete(oldest)
 }
 
+/** How long the hub may share an answer: for as long after a change of its own the page asks for new ones. */
+const SHARED_MAX_MS = 10_000
+let changedAtMs = Number.NEGATIVE_INFINITY
+/** Views that were asked for since the last change. */
+const askedSince = new Set<string>()
+changeCount.subscribe(changes => {
+  if (changes === 0) return
+  changedAtMs = performance.now()
+  askedSince.clear()
+  recent.clear()
+})
+
+/** Whether an answer that others share might lack what this page has changed. */
+function mustBeFresh(key: string): boolean {
+  if (performance.now() - changedAtMs > SHARED_MAX_MS || askedSince.has(key)) return false
+  askedSince.add(key)
+  return true
+}
+
 /** Asks for a view once. Throws an ApiFault. A session that is over is renewed first. */
 async function fetchView(key: string, signal: AbortSignal): Promise<Fetched> {
+  const fresh: Readonly<Record<string, string>> = mustBeFresh(key) ? { 'X-View-Fresh': '1' } : {}
   for (;;) {
     const response = await fetch(`/web/view/${key}`, {
-      headers: { 'Accept-Language': language },
+      headers: { 'Accept-Language': language, ...fresh },
       cache: 'no-store',
       signal,
     }).catch(() => null)
@@ -175,6 +196,10 @@ export const askView = async <T>(name: string, params: Params = {}): Promise<T> 
 export function useView<T>(name: string, params: Params = {}): ViewState<T> {
   return useViewOf<T>(keyOf(name, searchOf(params)))
 }
+
+/** A view of another company, which the viewer may work in. */
+export const useViewOfCompany = <T>(slug: string, name: string): ViewState<T> =>
+  useViewOf<T>(keyOf(name, new URLSearchParams(), slug))
 
 /** The view of the page that the address names, with the parameters that the site map says it takes. */
 export function usePageView<T>(name: string): ViewState<T> {

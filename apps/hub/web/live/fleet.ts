@@ -110,8 +110,9 @@ export class Fleets {
     this.recent = new RecentValues(FLEET_AGE_MS, COMPANIES_MAX, hub.now)
   }
 
-  /** The servers of a company, by name. */
-  async of(companyId: string): Promise<readonly FleetServer[]> {
+  /** The servers of a company, by name; `isFresh`: read after the question, whatever is at hand. */
+  async of(companyId: string, isFresh = false): Promise<readonly FleetServer[]> {
+    if (isFresh) return this.recent.getFresh(companyId, () => this.read(companyId))
     const kept = this.recent.last(companyId, Number.POSITIVE_INFINITY)
     if (kept !== null && this.hub.now() < (this.goodUntilMs.get(companyId) ?? 0)) return kept
     return this.recent.get(companyId, () => this.read(companyId))

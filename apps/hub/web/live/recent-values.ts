@@ -10,6 +10,8 @@ type Entry<T> = {
   made: Made<T> | null
   failure: { readonly error: unknown; readonly atMs: number } | null
   running: Promise<T> | null
+  /** Begins once `running` has ended: for those who want nothing that was begun before they asked. */
+  next: Promise<T> | null
 }
 
 export class RecentValues<T> {
@@ -26,7 +28,7 @@ export class RecentValues<T> {
   private entryOf(key: string): Entry<T> {
     const known = this.entries.get(key)
     if (known) return known
-    const fresh: Entry<T> = { made: null, failure: null, running: null }
+    const fresh: Entry<T> = { made: null, failure: null, running: null, next: null }
     this.entries.set(key, fresh)
     return fresh
   }
@@ -40,7 +42,27 @@ export class RecentValues<T> {
     const nowMs = this.now()
     if (entry.made && nowMs - entry.made.atMs < this.maxAgeMs) return entry.made.value
     if (entry.failure && nowMs - entry.failure.atMs < FAILURE_AGE_MS) throw entry.failure.error
-    entry.running ??= make()
+    entry.running ??= this.run(entry, make)
+    return entry.running
+  }
+
+  /**
+   * A value whose making begins after the question, as after a change that it must show. One is made at a time: whoever
+   * asks meanwhile shares the next one. Rejects like `make`.
+   */
+  getFresh(key: string, make: () => Promise<T>): Promise<T> {
+    const entry = this.entryOf(key)
+    entry.next ??= (async () => {
+      await entry.running?.catch(() => {})
+      entry.next = null
+      entry.running = this.run(entry, make)
+      return entry.running
+    })()
+    return entry.next
+  }
+
+  private run(entry: Entry<T>, make: () => Promise<T>): Promise<T> {
+    const running = make()
       .then(value => {
         entry.made = { value, atMs: this.now() }
         entry.failure = null
@@ -51,9 +73,9 @@ export class RecentValues<T> {
         throw error
       })
       .finally(() => {
-        entry.running = null
+        if (entry.running === running) entry.running = null
       })
-    return entry.running
+    return running
   }
 
   /** The last value, unless it is older than `usableMs`; null when there is none. */

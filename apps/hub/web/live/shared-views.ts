@@ -10,6 +10,7 @@ import { Fleets } from './fleet.ts'
 import { NewestValues } from './newest-values.ts'
 import { type Patch, patchOf } from './patch.ts'
 import { RecentValues } from './recent-values.ts'
+import { Standings } from './standing.ts'
 
 const VIEW_AGE_MS = 2_000
 const KEPT_VIEWS_MAX = 2_000
@@ -23,6 +24,8 @@ type ViewRequest = {
   readonly companyId: string
   readonly search: URLSearchParams
   readonly permissions: ReadonlySet<string>
+  /** Nothing that was made before the request will do: the viewer has just changed something. */
+  readonly isFresh?: boolean
 }
 
 type FormerValue = { readonly value: unknown; readonly version: string }
@@ -78,11 +81,13 @@ export class SharedViews {
   private readonly made: RecentValues<MadeView>
   private readonly fleets: Fleets
   private readonly newest: NewestValues
+  private readonly standings: Standings
 
   constructor(private readonly hub: Hub) {
     this.made = new RecentValues(VIEW_AGE_MS, KEPT_VIEWS_MAX, hub.now)
     this.fleets = new Fleets(hub)
     this.newest = new NewestValues(hub)
+    this.standings = new Standings(hub)
   }
 
   /** Throws 404 for a name that no view has. */
@@ -94,23 +99,26 @@ export class SharedViews {
 
   /** The answer to a request whose viewer has the view's keys. Throws what the view's maker throws. */
   async get(request: ViewRequest): Promise<MadeView> {
-    const { name, companyId, search, permissions } = request
+    const { name, companyId, search, permissions, isFresh = false } = request
     const view = SharedViews.viewNamed(name)
     const params = new Map(view.params.map(param => [param, (search.get(param) ?? '').slice(0, PARAM_CHARS_MAX)]))
     if ([...params.values()].some(value => value.includes('\0'))) throw notFound()
     const granted = (view.optional ?? []).filter(permission => permissions.has(permission))
     const key = JSON.stringify([name, companyId, [...params.values()], granted])
-    const before = this.made.last(key, Number.POSITIVE_INFINITY)
-    if (before !== null && view.ageMs !== undefined && this.hub.now() - before.madeAtMs < view.ageMs) return before
+    const last = this.made.last(key, Number.POSITIVE_INFINITY)
+    const isAged = last === null || view.ageMs === undefined || this.hub.now() - last.madeAtMs >= view.ageMs
+    if (!isAged && !isFresh) return last
     const context: ViewContext = {
       hub: this.hub,
       companyId,
       param: param => params.get(param) ?? '',
       may: permission => granted.includes(permission),
-      fleets: this.fleets,
+      fleets: { of: id => this.fleets.of(id, isFresh) },
       newest: this.newest,
+      standings: { of: id => this.standings.of(id, isFresh) },
     }
-    return this.made.get(key, async () => {
+    const make = async (): Promise<MadeView> => {
+      const before = this.made.last(key, Number.POSITIVE_INFINITY)
       const json = JSON.stringify(await view.make(context))
       const nowMs = this.hub.now()
       if (before?.json === json) return new MadeView(before.value, json, nowMs, before.former)
@@ -122,6 +130,7 @@ export class SharedViews {
         nowMs,
         former.map(({ value, version }) => ({ value, version })),
       )
-    })
+    }
+    return isFresh ? this.made.getFresh(key, make) : this.made.get(key, make)
   }
 }

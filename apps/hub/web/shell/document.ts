@@ -17,6 +17,8 @@ import { textsIn, type WebLanguage } from '../words/words.ts'
 import { Html, html, pageHeaders } from './html.ts'
 import { type Guest, guestOf, needKeys, type ShownCompany } from './page-visitor.ts'
 
+type CompanyName = { readonly slug: string; readonly name: string }
+
 /** What the script finds in the document. */
 export type DocumentData = {
   readonly language: WebLanguage
@@ -25,7 +27,9 @@ export type DocumentData = {
   readonly user: { readonly id: string; readonly name: string; readonly email: string; readonly superAdmin: boolean }
   readonly permissions: readonly string[]
   readonly company: { readonly id: string; readonly slug: string; readonly name: string }
-  readonly companies: readonly { readonly slug: string; readonly name: string }[]
+  readonly companies: readonly CompanyName[]
+  /** Those of them that lie below the company that is shown, at any depth. */
+  readonly children: readonly CompanyName[]
   readonly sessionEndsAtMs: number
   readonly nowMs: number
   readonly version: string
@@ -50,7 +54,7 @@ function masked(token: string): string {
   return pad.toString('hex') + Buffer.from(bytes.map((byte, index) => byte ^ (pad[index] ?? 0))).toString('hex')
 }
 
-async function companiesOf(hub: Hub, guest: Guest): Promise<{ slug: string; name: string }[]> {
+async function companiesOf(hub: Hub, guest: Guest): Promise<CompanyName[]> {
   const { db } = hub.database
   const shown = { slug: companies.slug, name: companies.name }
   if (guest.caller.user.superAdmin)
@@ -69,6 +73,24 @@ async function companiesOf(hub: Hub, guest: Guest): Promise<{ slug: string; name
   return rows
     .sort((one, other) => ids.indexOf(one.id) - ids.indexOf(other.id))
     .map(({ slug, name }) => ({ slug, name }))
+}
+
+/** The companies below one, of those that the guest may work in. */
+async function childrenOf(
+  hub: Hub,
+  companyId: string,
+  usable: Promise<readonly CompanyName[]>,
+): Promise<readonly CompanyName[]> {
+  const all = await usable
+  if (all.length < 2) return []
+  const below = await hub.database.db.execute<{ slug: string }>(sql`
+    with recursive tree as (
+      select id, slug, 0 as depth from companies where parent_id = ${companyId} and deleted_at is null
+      union all select c.id, c.slug, t.depth + 1 from companies c join tree t on c.parent_id = t.id
+        where c.deleted_at is null and t.depth < 32)
+    select slug from tree limit ${COMPANIES_SHOWN}`)
+  const slugs = new Set(below.map(({ slug }) => slug))
+  return all.filter(({ slug }) => slugs.has(slug))
 }
 
 /** Where agents report, as far as the hub was told; else what a collector listens on unless it is told otherwise. */
@@ -150,9 +172,11 @@ export async function documentResponse(
   language: WebLanguage,
 ): Promise<Response> {
   const { user, permissions } = guest.caller
-  const [view, usable, agentUrl, sessionEndsAtMs] = await Promise.all([
+  const companiesRead = companiesOf(hub, guest)
+  const [view, usable, children, agentUrl, sessionEndsAtMs] = await Promise.all([
     firstView(hub, views, guest, company, page, new URL(request.url).searchParams),
-    companiesOf(hub, guest),
+    companiesRead,
+    childrenOf(hub, company.companyId, companiesRead),
     agentUrlOf(hub),
     sessionEndOf(hub, guest),
   ])
@@ -163,6 +187,7 @@ export async function documentResponse(
     permissions: [...permissions],
     company: { id: company.companyId, slug: company.slug, name: company.name },
     companies: usable,
+    children,
     sessionEndsAtMs,
     nowMs: hub.now(),
     version: productVersion,

@@ -1,7 +1,7 @@
 // The agents of a company with their state and version. The newest version is the newest that any of them has: nothing
 // tells the hub of releases.
 import { sql } from 'drizzle-orm'
-import { compareVersions } from '../../../../core/agent/version.ts'
+import { isOlder, newestVersion } from '../../../../core/agent/version.ts'
 import type { AgentState } from '../../../../core/lifecycle/agent.ts'
 import { connectivitySql, isActiveDownAlert } from '../../agents/connectivity-sql.ts'
 import { matchesFilter, parseFilter } from '../address/filter.ts'
@@ -51,15 +51,6 @@ type Stored = {
   revoked_reason: string | null
 }
 
-const isNewer = (version: string, than: string): boolean => compareVersions(version, than) === 1
-
-function newestOf(versions: readonly (string | null)[]): string | null {
-  let newest: string | null = null
-  for (const version of new Set(versions))
-    if (version !== null && (newest === null || isNewer(version, newest))) newest = version
-  return newest
-}
-
 const toRow = (row: Stored, newest: string | null): AgentRow => ({
   id: row.id,
   hostname: row.hostname ?? row.machine_id ?? row.id,
@@ -68,8 +59,7 @@ const toRow = (row: Stored, newest: string | null): AgentRow => ({
   state: row.state,
   connectivity: row.connectivity,
   version: row.agent_version,
-  isOutdated:
-    row.state !== 'revoked' && row.agent_version !== null && newest !== null && isNewer(newest, row.agent_version),
+  isOutdated: row.state !== 'revoked' && isOlder(row.agent_version, newest),
   lastSeenAtMs: row.last_seen_at === null ? null : new Date(row.last_seen_at).getTime(),
   enrolledAtMs: new Date(row.enrolled_at).getTime(),
   revokedReason: row.revoked_reason,
@@ -88,7 +78,7 @@ export const agentsView: View<AgentsView> = {
         a.enrolled_at, a.revoked_reason, ${connectivitySql(hub, columns)} as connectivity
       from monitoring_agents a left join servers s on s.id = a.server_id
       where a.company_id = ${companyId} order by a.enrolled_at desc, a.id desc limit ${READ_MAX}`)
-    const newest = newestOf(stored.filter(row => row.state !== 'revoked').map(row => row.agent_version))
+    const newest = newestVersion(stored.filter(row => row.state !== 'revoked').map(row => row.agent_version))
     const all = stored.map(row => toRow(row, newest))
     const terms = parseFilter(param('q'))
     const matching = all.filter(row =>

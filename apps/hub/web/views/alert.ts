@@ -1,19 +1,18 @@
 // One alert: what it is about, why it is as it is, what happened to it, who was told, and what else happened then.
 import { and, desc, eq, sql } from 'drizzle-orm'
 import { alertingPath, parseAlerting } from '../../../../core/admin-api/alerting.ts'
+import type { Operator } from '../../../../core/alerting/rules/rule.ts'
 import { alertsByIds } from '../../alerts/alert-list.ts'
 import { commentsOf } from '../../alerts/alerts.ts'
 import type { Hub } from '../../hub-context.ts'
 import { alertEvents } from '../../platform/db/schema.ts'
 import { notFound } from '../../platform/http/api-error.ts'
 import { isUuid } from '../../platform/http/request-schema.ts'
-import { type AlertFace, alertColumns, alertJoins, toFace } from './alerts.ts'
+import { type AlertFace, facesWhere } from './alerts.ts'
 import type { View } from './view.ts'
 
 const EVENTS_SHOWN = 100
 const DELIVERIES_SHOWN = 50
-/** Deliveries name their alert in what was sent: of the company the newest ones are looked through. */
-const DELIVERIES_READ = 5_000
 const OTHERS_SHOWN = 20
 const MEMBERS_SHOWN = 200
 const AROUND_MINUTES = 15
@@ -23,14 +22,17 @@ export type AlertView = {
   readonly labels: Readonly<Record<string, string>>
   readonly seriesKey: string
   readonly peakValue: number | null
+  /** The value that opened it. */
+  readonly openedValue: number | null
   readonly suppressReason: string | null
   readonly resolvedReason: string | null
   readonly groupId: string | null
   readonly rule: {
     readonly id: string
-    readonly operator: string | null
+    readonly operator: Operator | null
     readonly forSeconds: number | null
     readonly recoverThreshold: number | null
+    readonly recoverForSeconds: number | null
   } | null
   readonly comments: readonly {
     readonly id: string
@@ -58,6 +60,8 @@ export type AlertView = {
         readonly atMs: number
       }[]
     | null
+  /** In how many people's inboxes it stands, and how many have read it there. */
+  readonly inboxes: { readonly people: number; readonly read: number }
   /** The collector's words about the series now; null: it does not say. */
   readonly why: { readonly decision: string; readonly state: string; readonly sinceMs: number | null } | null
   /** Of the same server within a quarter of an hour, and the same alert before. */
@@ -75,20 +79,6 @@ type DeliveryRow = {
   tries: number
   last_error: string | null
   created_at: string
-}
-
-type FaceRow = Parameters<typeof toFace>[0]
-
-async function facesWhere(
-  hub: Hub,
-  companyId: string,
-  where: ReturnType<typeof sql>,
-  limit: number,
-): Promise<AlertFace[]> {
-  const rows = await hub.database.db.execute<FaceRow>(sql`
-    select ${alertColumns} from monitoring_alerts x ${alertJoins}
-    where x.company_id = ${companyId} and ${where} order by x.opened_at desc, x.id limit ${limit}`)
-  return rows.map(toFace)
 }
 
 async function whyOf(
@@ -131,20 +121,29 @@ async function deliveriesOf(
   hub: Hub,
   companyId: string,
   alertId: string,
-  openedAt: Date,
 ): Promise<NonNullable<AlertView['deliveries']>> {
   const rows = await hub.database.db.execute<DeliveryRow>(sql`
-    select d.id, d.channel, d.target, d.type, d.state, d.tries, d.last_error, d.created_at from (
-      select id, channel, target, type, state, tries, last_error, created_at, payload from notification_deliveries
-      where company_id = ${companyId} order by position desc limit ${DELIVERIES_READ}) d
-    where d.created_at >= ${openedAt.toISOString()}::timestamptz - interval '1 hour'
-      and (d.payload -> 'data' -> 'alert' ->> 'id' = ${alertId} or d.payload::text like ${`%/alerts/${alertId}%`})
-    order by d.created_at desc limit ${DELIVERIES_SHOWN}`)
+    select id, channel, target, type, state, tries, last_error, created_at from notification_deliveries
+    where company_id = ${companyId} and alert_id = ${alertId} order by position desc limit ${DELIVERIES_SHOWN}`)
   return rows.map(({ created_at, last_error, ...row }) => ({
     ...row,
     error: last_error,
     atMs: new Date(created_at).getTime(),
   }))
+}
+
+async function openedValueOf(hub: Hub, companyId: string, alertId: string): Promise<number | null> {
+  const [row] = await hub.database.db.execute<{ value: number | null }>(sql`
+    select (payload ->> 'value')::float8 as value from monitoring_alert_events
+    where company_id = ${companyId} and alert_id = ${alertId} order by occurred_at, seq limit 1`)
+  return row?.value ?? null
+}
+
+async function inboxesOf(hub: Hub, companyId: string, alertId: string): Promise<AlertView['inboxes']> {
+  const [row] = await hub.database.db.execute<{ people: number; read: number }>(sql`
+    select count(distinct user_id)::int as people, (count(distinct user_id) filter (where read_at is not null))::int as read
+    from notifications where company_id = ${companyId} and alert_id = ${alertId}`)
+  return row ?? { people: 0, read: 0 }
 }
 
 export const alertView: View<AlertView> = {
@@ -161,11 +160,12 @@ export const alertView: View<AlertView> = {
     const { alert } = row
     const opened = sql`${alert.openedAt.toISOString()}::timestamptz`
     const around = sql`make_interval(mins => ${AROUND_MINUTES})`
-    const [rule, comments, events, deliveries, why, others, before, members] = await Promise.all([
+    const [rule, comments, events, deliveries, inboxes, why, others, before, members] = await Promise.all([
       ruleOf(hub, companyId, alert.ruleId),
       commentsOf(db, id),
       eventsOf(hub, companyId, id),
-      may('notifications.view') ? deliveriesOf(hub, companyId, id, alert.openedAt) : null,
+      may('notifications.view') ? deliveriesOf(hub, companyId, id) : null,
+      inboxesOf(hub, companyId, id),
       whyOf(hub, companyId, alert.serverId, alert.ruleId, alert.seriesKey),
       facesWhere(
         hub,
@@ -186,6 +186,7 @@ export const alertView: View<AlertView> = {
       labels: alert.labels,
       seriesKey: alert.seriesKey,
       peakValue: alert.peakValue,
+      openedValue: await openedValueOf(hub, companyId, id),
       suppressReason: alert.suppressReason,
       resolvedReason: alert.resolvedReason,
       groupId: alert.groupId,
@@ -199,6 +200,7 @@ export const alertView: View<AlertView> = {
       })),
       events,
       deliveries,
+      inboxes,
       why,
       around: others,
       before,
@@ -211,12 +213,15 @@ async function ruleOf(hub: Hub, companyId: string, ruleId: string | null): Promi
   if (ruleId === null) return null
   const [row] = await hub.database.db.execute<{
     id: string
-    operator: string | null
+    operator: Operator | null
     for_seconds: number | null
     recover_threshold: number | null
-  }>(sql`select id, operator, for_seconds, recover_threshold from monitoring_rules
+    recover_for_seconds: number | null
+  }>(sql`select id, operator, for_seconds, recover_threshold, recover_for_seconds from monitoring_rules
     where company_id = ${companyId} and id = ${ruleId} and deleted_at is null`)
-  return row
-    ? { id: row.id, operator: row.operator, forSeconds: row.for_seconds, recoverThreshold: row.recover_threshold }
-    : null
+  if (row === undefined) return null
+  return {
+    ...{ id: row.id, operator: row.operator, forSeconds: row.for_seconds },
+    ...{ recoverThreshold: row.recover_threshold, recoverForSeconds: row.recover_for_seconds },
+  }
 }

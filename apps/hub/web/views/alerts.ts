@@ -1,5 +1,5 @@
 // The alerts of a company: those that match, as rows or in groups, and what an act on all of them is about.
-import { sql } from 'drizzle-orm'
+import { type SQL, sql } from 'drizzle-orm'
 import { type Severity, severities } from '../../../../core/alerting/rules/rule.ts'
 import type { AlertState, AlertType } from '../../../../core/lifecycle/alert.ts'
 import { metricByName } from '../../../../core/series/catalogue.ts'
@@ -105,7 +105,7 @@ function partsOfSeries(type: AlertType, key: string): { metric: string | null; u
   }
 }
 
-export const toFace = (row: Row): AlertFace => ({
+const toFace = (row: Row): AlertFace => ({
   id: row.id,
   type: row.type,
   severity: row.severity,
@@ -128,13 +128,21 @@ export const toFace = (row: Row): AlertFace => ({
 const ACTIVE: readonly AlertState[] = ['open', 'acknowledged']
 const PAST: readonly AlertState[] = ['resolved', 'closed']
 
-export const alertColumns = sql`x.id, x.type, x.severity, x.state, x.server_id, s.name as server_name, s.tags, s.environment, s.role,
+const alertColumns = sql`x.id, x.type, x.severity, x.state, x.server_id, s.name as server_name, s.tags, s.environment, s.role,
   s.datacenter, x.rule_id, r.name as rule_name, x.series_key, x.opened_at, coalesce(x.resolved_at, x.closed_at) as ended_at,
   x.last_value, x.threshold, u.name as acknowledged_by, x.suppressed, x.flapping, x.group_id,
   coalesce(cardinality(x.group_member_ids), x.group_total) as group_size`
 
-export const alertJoins = sql`join servers s on s.id = x.server_id left join monitoring_rules r on r.id = x.rule_id
+const alertJoins = sql`join servers s on s.id = x.server_id left join monitoring_rules r on r.id = x.rule_id
   left join users u on u.id = x.acknowledged_by`
+
+/** Alerts of a company that meet a condition on `x`, the newest first. */
+export async function facesWhere(hub: Hub, companyId: string, where: SQL, limit: number): Promise<AlertFace[]> {
+  const rows = await hub.database.db.execute<Row>(sql`
+    select ${alertColumns} from monitoring_alerts x ${alertJoins}
+    where x.company_id = ${companyId} and ${where} order by x.opened_at desc, x.id limit ${limit}`)
+  return rows.map(toFace)
+}
 
 /** The worst first, then what nobody is on, then the newest; of what is over the newest. */
 async function readAlerts(hub: Hub, companyId: string, states: readonly AlertState[]): Promise<Row[]> {

@@ -6,7 +6,7 @@ import { arrivalsView } from './arrivals.ts'
 import { checkView } from './check.ts'
 import { checksView } from './checks.ts'
 import { licensesView } from './licenses.ts'
-import { overviewView } from './overview.ts'
+import { companyBriefView, overviewView } from './overview.ts'
 import { ruleView } from './rule.ts'
 import { ruleEditorView } from './rule-editor.ts'
 import { ruleHistoryView } from './rule-history.ts'
@@ -26,6 +26,7 @@ export const views: Readonly<Record<string, View>> = {
   agents: agentsView,
   arrivals: arrivalsView,
   check: checkView,
+  'company-brief': companyBriefView,
   checks: checksView,
   licenses: licensesView,
   alert: alertView,

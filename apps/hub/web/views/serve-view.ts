@@ -24,7 +24,9 @@ export async function serveView(
     checkWebRate(hub, guest)
     const { companyId } = await companyOfSlug(hub, guest, searchParams.get('company') ?? '')
     needKeys(guest, SharedViews.viewNamed(name).permissions)
-    const made = await views.get({ name, companyId, search: searchParams, permissions: guest.caller.permissions })
+    const { permissions } = guest.caller
+    const isFresh = request.headers.has('x-view-fresh')
+    const made = await views.get({ name, companyId, search: searchParams, permissions, isFresh })
     const { body, encoding } = made.bytes(encodingFor(request))
     return new Response(body, {
       headers: {

@@ -3,6 +3,7 @@
 import type { Hub } from '../../hub-context.ts'
 import type { Fleets } from '../live/fleet.ts'
 import type { NewestValues } from '../live/newest-values.ts'
+import type { Standings } from '../live/standing.ts'
 
 export type ViewContext = {
   readonly hub: Hub
@@ -11,8 +12,9 @@ export type ViewContext = {
   readonly param: (name: string) => string
   /** Whether the viewer has one of the keys that the view names in `optional`. */
   readonly may: (permission: string) => boolean
-  readonly fleets: Fleets
-  readonly newest: NewestValues
+  readonly fleets: Pick<Fleets, 'of'>
+  readonly newest: Pick<NewestValues, 'of'>
+  readonly standings: Pick<Standings, 'of'>
 }
 
 export type View<T = unknown> = {

@@ -2,6 +2,7 @@
 // missing.
 import type { ComponentType } from 'preact'
 import type { PageName } from '../../address/site-map.ts'
+import { lateParts } from '../late-parts.ts'
 
 type Load = () => Promise<ComponentType>
 
@@ -22,3 +23,5 @@ export const pageFiles: Readonly<Record<PageName, Load>> = {
   rule: async () => (await import('./rule/rule-page.tsx')).RulePage,
   rule_edit: async () => (await import('./rule-editor/rule-editor-page.tsx')).RuleEditorPage,
 }
+
+lateParts.firstCharts = async () => (await import('./overview/first-charts.tsx')).FirstCharts

@@ -20,7 +20,9 @@ import { type AlertAct, AlertActDialog } from '../alerts/alert-acts.tsx'
 import { alertColumns } from '../alerts/alert-columns.tsx'
 import { notesOf, titleOf } from '../alerts/alert-face.tsx'
 import './alert.css'
+import { AlertChart } from './alert-chart.tsx'
 import { Deliveries, Timeline } from './alert-story.tsx'
+import { Why } from './alert-why.tsx'
 
 const t = textsOf(alertsWords)
 
@@ -76,30 +78,6 @@ function Acts({ data, onAsk }: { readonly data: AlertView; readonly onAsk: (act:
   )
 }
 
-function Why({ data }: { readonly data: AlertView }) {
-  const { why, rule, alert, peakValue } = data
-  return (
-    <section class="panel">
-      <h2>{t('why')}</h2>
-      <p>{why?.decision ?? t('why_unknown')}</p>
-      <dl class="facts">
-        {alert.ruleName === null ? null : (
-          <>
-            <dt>{t('rule')}</dt>
-            <dd class="text">
-              {alert.ruleName}
-              {rule?.forSeconds ? ` (${t('for_seconds', { seconds: rule.forSeconds })})` : ''}
-            </dd>
-          </>
-        )}
-        <dt>{t('series')}</dt>
-        <dd class="mono">{data.seriesKey}</dd>
-      </dl>
-      {peakValue === null ? null : <p class="muted">{t('peak', { value: valueText(alert.unit, peakValue) })}</p>}
-    </section>
-  )
-}
-
 export function AlertPage() {
   const { data, fault, reload } = usePageView<AlertView>('alert')
   const [asked, setAsked] = useState<AlertAct | 'silence' | null>(null)
@@ -128,9 +106,10 @@ export function AlertPage() {
         </p>
       )}
       <Acts data={data} onAsk={ask} />
+      {alert.metric === null || !may('servers.view') ? null : <AlertChart data={data} metric={alert.metric} />}
       <div class="alert-panels">
         <Why data={data} />
-        <Deliveries deliveries={data.deliveries} />
+        <Deliveries data={data} />
         <Timeline data={data} />
       </div>
       {data.members.length > 0 ? <Others title={t('members')} alerts={data.members} /> : null}

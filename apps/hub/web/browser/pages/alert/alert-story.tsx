@@ -9,9 +9,14 @@ const t = textsOf(alertsWords)
 
 const eventTexts: Readonly<Record<string, keyof typeof alertsWords>> = {
   'alert.opened': 'event_opened',
-  'alert.renotified': 'event_renotified',
+  'alert.reminder': 'event_reminder',
   'alert.resolved': 'event_resolved',
   'alert.flapping': 'event_flapping',
+  'agent.down': 'event_down',
+  'agent.up': 'event_up',
+  group_down: 'event_group',
+  group_update: 'event_group_update',
+  group_resolved: 'event_group_resolved',
 }
 
 type Entry = { readonly id: string; readonly atMs: number; readonly what: string; readonly text: string }
@@ -57,12 +62,27 @@ function resultOf({ state, tries }: Delivery): string {
   return state === 'failed' ? t('delivery_failed', { tries }) : t('delivery_waiting', { tries })
 }
 
-export function Deliveries({ deliveries }: { readonly deliveries: AlertView['deliveries'] }) {
+/** How many messages went out and arrived, and in whose inbox it stands. */
+function toldText({ deliveries, inboxes }: AlertView): string {
+  const of = (state: string): number => deliveries?.filter(each => each.state === state).length ?? 0
+  const sent = deliveries?.length ?? 0
+  return [
+    sent === 0 ? '' : t('told_result', { arrived: of('delivered'), count: sent }),
+    of('failed') === 0 ? '' : t('told_failed', { failed: of('failed') }),
+    inboxes.people === 0 ? '' : t('told_inboxes', inboxes),
+    deliveries?.length === 0 ? t('told_nobody') : '',
+  ]
+    .filter(text => text !== '')
+    .join(' ')
+}
+
+export function Deliveries({ data }: { readonly data: AlertView }) {
+  const { deliveries } = data
   return (
-    <section class="panel">
-      <h2>{t('told')}</h2>
+    <section class="panel" aria-labelledby="told">
+      <h2 id="told">{t('told')}</h2>
+      <p>{toldText(data)}</p>
       {deliveries === null ? <p class="muted">{t('told_hidden')}</p> : null}
-      {deliveries?.length === 0 ? <p class="muted">{t('told_nobody')}</p> : null}
       <ol class="plain story">
         {deliveries?.map(delivery => (
           <li key={delivery.id}>

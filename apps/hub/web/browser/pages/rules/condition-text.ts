@@ -9,7 +9,15 @@ const t = textsOf(rulesWords)
 type Condition = RuleRow['condition']
 type Matcher = NonNullable<Condition['matchers']>[string]
 
-const OPERATORS = { '>': 'op_gt', '>=': 'op_ge', '<': 'op_lt', '<=': 'op_le', '==': 'op_eq', '!=': 'op_ne' } as const
+/** How each operator is said of a series and a value. */
+export const operatorWords = {
+  '>': 'op_gt',
+  '>=': 'op_ge',
+  '<': 'op_lt',
+  '<=': 'op_le',
+  '==': 'op_eq',
+  '!=': 'op_ne',
+} as const
 
 function matcherText(label: string, matcher: Matcher): string {
   if (typeof matcher === 'string') return `${label}="${matcher}"`
@@ -28,7 +36,7 @@ function seriesText({ metric, matchers }: Condition): string {
 export function conditionText({ kind, condition, unit }: Pick<RuleRow, 'kind' | 'condition' | 'unit'>): string {
   const { operator, threshold, for_seconds: forSeconds, recover_threshold: recover } = condition
   if (kind === 'agent_down' || operator === null) return t('agent_silent')
-  const parts = [t(OPERATORS[operator], { series: seriesText(condition), value: valueText(unit, threshold) })]
+  const parts = [t(operatorWords[operator], { series: seriesText(condition), value: valueText(unit, threshold) })]
   if (forSeconds) parts.push(t('held_for', { time: duration(forSeconds * 1000) }))
   const text = [parts.join(' ')]
   if (recover !== null && operator !== '==' && operator !== '!=')

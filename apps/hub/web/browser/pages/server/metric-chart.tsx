@@ -24,7 +24,8 @@ export const metricTitle = (metric: string): string =>
 /** The label that names a series stands first. */
 const FIRST = ['mount', 'interface', 'device', 'core', 'target', 'name', 'port']
 
-const keyOf = (labels: Labels): string => JSON.stringify(Object.entries(labels).sort())
+/** The same for the same labels. */
+export const labelsKey = (labels: Labels): string => JSON.stringify(Object.entries(labels).sort())
 
 function namesOf(labels: Labels, title: string): Pick<ChartLine, 'name' | 'detail'> {
   const place = (name: string) => (FIRST.includes(name) ? FIRST.indexOf(name) : FIRST.length)
@@ -37,18 +38,19 @@ function namesOf(labels: Labels, title: string): Pick<ChartLine, 'name' | 'detai
 }
 
 const lineOf = ({ labels, values }: GridSeries, title: string): ChartLine => ({
-  key: keyOf(labels),
+  key: labelsKey(labels),
   ...namesOf(labels, title),
   values,
 })
 
-function dataOf({ view, series, past }: Loaded, title: string): ChartData {
+/** Series of a metric as a chart shows them. */
+export function chartDataOf({ view, series, past }: Loaded, title: string): ChartData {
   const { startMs, stepMs, fromMs, toMs, readableFromMs, lockedBeforeMs } = view
   const grid = { startMs, stepMs, length: series[0]?.values.length ?? 0 }
   const pastLines = (past?.series ?? []).map(
     ({ labels, values }) =>
       [
-        keyOf(labels),
+        labelsKey(labels),
         pastOnGrid(grid, { startMs: past!.view.startMs, stepMs: past!.view.stepMs, values }, past!.days, isUtc.peek()),
       ] as const,
   )
@@ -90,16 +92,18 @@ type Props = {
   readonly note?: string
   /** Leads to the rule editor; null for who may not change rules. */
   readonly ruleHref: string | null
+  /** A range was drawn; missing: all charts of the page show it. */
+  readonly onRange?: (fromMs: number, toMs: number) => void
 }
 
 const metricOf = (seriesKey: string): string => seriesKey.split('{', 1)[0] ?? ''
 
-export function MetricChart({ chart, loader, alerts, note, ruleHref }: Props) {
+export function MetricChart({ chart, loader, alerts, note, ruleHref, onRange = showRange }: Props) {
   const { metric, unit, labels, rules } = chart
   const place = useRef<HTMLDivElement>(null)
   const title = metricTitle(metric)
   const loaded = loader.of(metric).value
-  const data = useMemo(() => loaded && dataOf(loaded, title), [loaded])
+  const data = useMemo(() => loaded && chartDataOf(loaded, title), [loaded])
   const thresholds = useMemo(
     () =>
       rules.map(({ name, severity, threshold, recoverThreshold }) => ({
@@ -131,7 +135,7 @@ export function MetricChart({ chart, loader, alerts, note, ruleHref }: Props) {
   }, [metric, loader])
   return (
     <div class="metric-chart" ref={place} data-rows={Math.min(labels.length, 7)}>
-      <Chart title={title} unit={unit} data={data} thresholds={thresholds} periods={periods} onRange={showRange}>
+      <Chart title={title} unit={unit} data={data} thresholds={thresholds} periods={periods} onRange={onRange}>
         {note === undefined ? null : <p class="chart-note">{note}</p>}
         {periods.length === 0 ? null : <p class="chart-note">{t('alert_periods', { count: periods.length })}</p>}
         <RuleNotes rules={rules} unit={unit} />

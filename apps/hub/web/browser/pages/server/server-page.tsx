@@ -24,9 +24,6 @@ type Tab = (typeof tabs)[number]
 
 const shownTabs = (): readonly Tab[] => (may('audit.view') ? tabs : tabs.filter(tab => tab !== 'history'))
 
-/** A little longer than an answer is shared. */
-const SHARED_MS = 2_100
-
 /** The tab of the address; metrics where it names none. */
 const currentTab = (): Tab => shownTabs().find(tab => tab === param('tab')) ?? 'metrics'
 
@@ -79,19 +76,14 @@ export function ServerPage() {
   if (view.fault !== null && (view.data === null || view.fault.status === 404))
     return <Fault fault={view.fault} onRetry={view.reload} />
   if (view.data === null) return <Skeleton />
-  // The view is shared and up to two seconds old: what has just changed is in the next one.
-  const changed = () => {
-    view.reload()
-    setTimeout(view.reload, SHARED_MS)
-  }
   const tab = currentTab()
   const Content = content[tab]
   return (
     <div class="server">
-      <ServerHeadPart server={view.data} onChanged={changed} />
+      <ServerHeadPart server={view.data} onChanged={view.reload} />
       <Tabs current={tab} />
       <div id="tab-content" role="tabpanel" aria-labelledby={`tab-${tab}`} tabIndex={-1}>
-        <Content server={view.data} serverId={pathParam('server')} onChanged={changed} />
+        <Content server={view.data} serverId={pathParam('server')} onChanged={view.reload} />
       </div>
     </div>
   )

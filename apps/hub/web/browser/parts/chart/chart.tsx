@@ -10,7 +10,7 @@ import type { ChartData } from './chart-data.ts'
 import { ChartTable } from './chart-table.tsx'
 import { Legend } from './legend.tsx'
 import { type Period, statisticsOf } from './lines.ts'
-import type { Threshold, Zone } from './marks.ts'
+import type { Span, Threshold, Zone } from './marks.ts'
 import { paletteVersion } from './palette.ts'
 import { Plot, type PlotData, type PlotEvents, setOnScreen } from './plot.ts'
 import './chart.css'
@@ -25,6 +25,8 @@ type Props = {
   readonly data: ChartData | null
   readonly thresholds?: readonly Threshold[]
   readonly periods?: readonly Period[]
+  /** For how long a condition held before its alert opened. */
+  readonly pending?: Span | null
   readonly height?: number
   readonly onRange: (fromMs: number, toMs: number) => void
   /** Stands below the legend. */
@@ -114,13 +116,15 @@ function usePlot(data: PlotData | null, height: number, events: PlotEvents, isSh
 const nothing: readonly never[] = []
 
 export function Chart(props: Props) {
-  const { title, unit, data, thresholds = nothing, periods = nothing, height = HEIGHT, onRange, children } = props
+  const { title, unit, data, thresholds = nothing, periods = nothing, pending = null, height = HEIGHT } = props
+  const { onRange, children } = props
   const cursor = useSignal<number | null>(null)
   const isTable = useSignal(false)
   const titleId = useId()
   const plotData = useMemo(
-    () => (data === null || data.lines.length === 0 ? null : toPlotData(data, unit, thresholds, periods)),
-    [data, unit, thresholds, periods],
+    () =>
+      data === null || data.lines.length === 0 ? null : { ...toPlotData(data, unit), thresholds, periods, pending },
+    [data, unit, thresholds, periods, pending],
   )
   const onCursor = (index: number | null) => {
     cursor.value = index
@@ -165,13 +169,8 @@ export function Chart(props: Props) {
   )
 }
 
-function toPlotData(
-  data: ChartData,
-  unit: string | null,
-  thresholds: readonly Threshold[],
-  periods: readonly Period[],
-): PlotData {
+function toPlotData(data: ChartData, unit: string | null): Omit<PlotData, 'thresholds' | 'periods' | 'pending'> {
   const { startMs, stepMs, fromMs, toMs } = data
   const lines = data.lines.map(({ key, values }) => ({ values, past: data.past?.lines.get(key) ?? null }))
-  return { startMs, stepMs, fromMs, toMs, unit, lines, thresholds, periods, zones: zonesOf(data), nowMs: nowMs() }
+  return { startMs, stepMs, fromMs, toMs, unit, lines, zones: zonesOf(data), nowMs: nowMs() }
 }

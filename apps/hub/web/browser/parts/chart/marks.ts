@@ -12,6 +12,9 @@ export type Threshold = {
 /** Time that is not as the rest: `unreadable` beyond the plan, `locked` kept until a grace ends. */
 export type Zone = { readonly untilMs: number; readonly kind: 'unreadable' | 'locked' }
 
+/** From one instant to another. */
+export type Span = { readonly fromMs: number; readonly toMs: number }
+
 /** The plot as marks see it: pixels of the canvas. */
 export type Canvas = {
   readonly context: CanvasRenderingContext2D
@@ -48,10 +51,33 @@ function hatch({ context, left, top, width, height, ratio }: Canvas, toX: number
   context.restore()
 }
 
+/** A dashed strip at the top: the time for which a condition held before its alert opened. */
+function drawPending({ context, left, top, width, ratio, xOf }: Canvas, { fromMs, toMs }: Span): void {
+  const [from, to] = [clamp(xOf(fromMs), left, left + width), clamp(xOf(toMs), left, left + width)]
+  if (to <= from) return
+  context.save()
+  context.strokeStyle = palette().text
+  context.lineWidth = STRIP * ratio
+  context.setLineDash([3 * ratio, 3 * ratio])
+  context.beginPath()
+  context.moveTo(from, top + (STRIP * ratio) / 2)
+  context.lineTo(to, top + (STRIP * ratio) / 2)
+  context.stroke()
+  context.restore()
+}
+
+type Behind = {
+  readonly periods: readonly Period[]
+  readonly pending: Span | null
+  readonly zones: readonly Zone[]
+  readonly nowMs: number
+}
+
 /** Drawn before the lines. A period is a pale band with a strip of full colour at the top, never colour alone. */
-export function drawBehind(canvas: Canvas, periods: readonly Period[], zones: readonly Zone[], nowMs: number): void {
+export function drawBehind(canvas: Canvas, { periods, pending, zones, nowMs }: Behind): void {
   const { context, left, top, width, height, ratio } = canvas
   for (const { untilMs, kind } of zones) hatch(canvas, canvas.xOf(untilMs), kind === 'unreadable')
+  if (pending !== null) drawPending(canvas, pending)
   context.save()
   for (const { fromMs, toMs, severity } of merged(periods, nowMs)) {
     const from = clamp(canvas.xOf(fromMs), left, left + width)

@@ -4,7 +4,7 @@ import 'uplot/dist/uPlot.min.css'
 import uPlot from 'uplot'
 import { clockTime, dayText, isUtc, percent, valueText } from '../../format.ts'
 import { isolatedPoints, type Period, type TimeGrid, withGaps } from './lines.ts'
-import { type Canvas, drawBehind, drawThresholds, type Threshold, type Zone } from './marks.ts'
+import { type Canvas, drawBehind, drawThresholds, type Span, type Threshold, type Zone } from './marks.ts'
 import { lineColour, lineDash, palette } from './palette.ts'
 
 export type PlotLine = {
@@ -20,6 +20,7 @@ export type PlotData = TimeGrid & {
   readonly lines: readonly PlotLine[]
   readonly thresholds: readonly Threshold[]
   readonly periods: readonly Period[]
+  readonly pending: Span | null
   readonly zones: readonly Zone[]
   readonly nowMs: number
 }
@@ -166,7 +167,7 @@ export class Plot {
       axes: this.axes(),
       series: this.series(),
       hooks: {
-        drawClear: [() => drawBehind(this.canvas(), this.data.periods, this.data.zones, this.data.nowMs)],
+        drawClear: [() => drawBehind(this.canvas(), this.data)],
         draw: [() => drawThresholds(this.canvas(), this.data.thresholds, value => axisText(this.data.unit, value))],
         setCursor: [() => this.cursorMoved()],
         setSelect: [() => this.selected()],

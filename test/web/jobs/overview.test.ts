@@ -1,0 +1,160 @@
+// The first page in a real browser: who has just started a site sees this host live and the next step; who has many
+// servers sees what needs somebody, now and soon.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { sql } from 'drizzle-orm'
+import type { Browser, Page } from 'playwright-core'
+import { type Json, type Tenant, TestHub } from '../../api/hub-harness.ts'
+import { SimulatedAgent } from '../../support/simulated-agent.ts'
+import { type SiteProcess, startSiteProcess } from '../../support/site.ts'
+import { signIn, startBrowser, violationsOf } from '../browser.ts'
+import { logIn, newPerson, slugOf } from '../visitor.ts'
+
+let hub: TestHub
+let browser: Browser
+let site: SiteProcess
+
+beforeAll(async () => {
+  const started = [
+    TestHub.start({ 'rate.session_per_minute': 100_000, 'rate.web_per_minute': 100_000 }),
+    startSiteProcess({ args: ['--no-local-agent'] }),
+    startBrowser(),
+  ] as const
+  ;[hub, site, browser] = await Promise.all(started)
+}, 120_000)
+afterAll(async () => {
+  await browser?.close()
+  await hub?.stop()
+  await site?.stop()
+}, 30_000)
+
+test('who has only begun sees that values are to come, then charts of the one server by themselves, and the next step', async () => {
+  await site.api('POST', '/api/v1/servers', { name: 'my-host', hostname: 'my-host' })
+  const agent = await SimulatedAgent.enroll(site.facts.agent_url, site.facts.license, 'my-host')
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, locale: 'en-GB' })
+  const page = await context.newPage()
+  const problems: string[] = []
+  page.on('pageerror', error => problems.push(String(error)))
+  await page.goto(site.facts.hub_url)
+  await signIn(page, site)
+  await page.waitForURL(/\/c\//)
+  await page.getByText('The first values come within half a minute').waitFor()
+  await page.getByRole('button', { name: 'Live', exact: true }).waitFor()
+  expect(await page.getByRole('figure').count()).toBe(0)
+  const nowMs = Date.now()
+  const points = [
+    [nowMs - 30_000, 12.5],
+    [nowMs, 12.5],
+  ] as const
+  const disk = { mount: '/', device: 'sda1', fstype: 'ext4' }
+  await agent.send([
+    { name: 'cpu_usage_percent', points },
+    { name: 'disk_used_percent', labels: disk, points },
+  ])
+  await page.getByRole('figure', { name: 'CPU usage' }).getByRole('cell', { name: '12.5 %' }).first().waitFor()
+  await page.getByRole('figure', { name: 'Disk usage' }).getByRole('row', { name: '/' }).first().waitFor()
+  expect(await violationsOf(page)).toEqual([])
+  await page.getByRole('link', { name: 'Add a server' }).click()
+  await page.getByRole('heading', { name: '1. Which servers?' }).waitFor()
+  expect(problems).toEqual([])
+  await context.close()
+}, 60_000)
+
+async function open(tenant: Tenant, permissions: readonly string[] = ['*']): Promise<Page> {
+  const { email } = await newPerson(hub, tenant.companyId, permissions)
+  const session = await logIn(hub.url, email)
+  const [name = '', value = ''] = session.cookie.split('=')
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, locale: 'en-GB' })
+  await context.addCookies([{ name, value, url: hub.url }])
+  const page = await context.newPage()
+  await page.goto(`${hub.url}/c/${slugOf(session)}/`)
+  await page.getByRole('heading', { name: 'Overview' }).waitFor()
+  return page
+}
+
+/** An alert of a rule of this severity on a server. */
+async function newAlert(tenant: Tenant, collector: Json, serverId: string, severity: string): Promise<void> {
+  const rule = (
+    await tenant.call('POST', '/monitoring/rules', {
+      ...{ name: `CPU ${severity}`, kind: 'threshold', scope: { server_ids: [serverId] } },
+      ...{ metric: 'cpu_usage_percent', operator: '>', threshold: 90, severity },
+    })
+  ).body.data
+  const event = {
+    ...{ event_id: crypto.randomUUID(), type: 'alert.opened', seq: 1, occurred_at: new Date().toISOString() },
+    ...{ company_id: tenant.companyId, server_id: serverId, rule_id: rule.id, rule_version: rule.version },
+    ...{ series_key: 'cpu_usage_percent', severity, value: 97.25, threshold: 90, labels: {} },
+    ...{ suppressed: false, suppress_reason: null, group_key: null },
+  }
+  expect((await collector.call('POST', '/events', { events: [event] })).body.data.accepted).toHaveLength(1)
+}
+
+const tile = (page: Page, state: string) => page.getByRole('link').filter({ hasText: new RegExp(`^\\d+${state}$`) })
+
+test('the overview counts what nobody is on, and says what ends soon, what is old and what is full', async () => {
+  const collector = await hub.collector()
+  const tenant = await hub.tenant({ agent_quota: 4 })
+  const { db } = hub.hub.database
+  const ids: string[] = []
+  for (const name of ['one', 'two', 'three'])
+    ids.push((await tenant.call('POST', '/servers', { name, hostname: name })).body.data.id)
+  const expires_at = new Date(Date.now() + 5 * 86_400_000).toISOString()
+  const made = await tenant.call('POST', '/monitoring/licenses', { name: 'Spring', max_uses: 4, expires_at })
+  for (const hostname of ['one', 'two', 'three'])
+    await collector.call('POST', '/enroll', { license: made.body.token, hostname, machine_id: hostname })
+  await db.execute(sql`update monitoring_agents set agent_version = case hostname when 'one' then '1.0.0' else '1.2.0' end
+    where company_id = ${tenant.companyId}`)
+  await hub.hub.database
+    .client`update companies set plan_overrides = plan_overrides || '{"agent_quota": 3}' where id = ${tenant.companyId}`
+  await newAlert(tenant, collector, ids[0] ?? '', 'critical')
+  await newAlert(tenant, collector, ids[1] ?? '', 'warning')
+  const page = await open(tenant)
+  expect(await tile(page, 'Critical').textContent()).toBe('1Critical')
+  expect(await tile(page, 'Warning').textContent()).toBe('1Warning')
+  await page.getByText(/^2 alerts opened in 30 days, .*today 2\.$/).waitFor()
+  const soon = page.getByRole('region', { name: 'Soon' })
+  await soon.getByText('The plan has room for 0 more of 3 agents.').waitFor()
+  await soon.getByText(/^Licence Spring ends in [45]/).waitFor()
+  await soon.getByText('1 agent is older than 1.2.0.').waitFor()
+  await soon.getByText('No collector has reported yet.').waitFor()
+  await page.getByText('As a table').click()
+  const table = page.getByRole('region', { name: 'Alerts a day, 30 days' }).getByRole('table')
+  expect(await table.getByRole('row').nth(1).getByRole('cell').allTextContents()).toEqual(['2', '0'])
+  // Three servers are no beginning any more.
+  expect(await page.getByRole('link', { name: 'Add a server' }).count()).toBe(0)
+  expect(await violationsOf(page)).toEqual([])
+  await tile(page, 'Critical').click()
+  await page.getByRole('row', { name: /CPU critical/ }).waitFor()
+  expect(await page.getByRole('row', { name: /CPU warning/ }).count()).toBe(0)
+  await page.context().close()
+}, 60_000)
+
+test('[HUB-031] companies below this one stand as rows, those that the viewer may work in and no others', async () => {
+  const tenant = await hub.tenant()
+  const [granted, hidden] = [
+    await hub.tenant(undefined, { parentId: tenant.companyId }),
+    await hub.tenant(undefined, { parentId: tenant.companyId }),
+  ]
+  await granted.call('POST', '/servers', { name: 'theirs', hostname: 'theirs' })
+  const { db } = hub.hub.database
+  const person = await newPerson(hub, tenant.companyId)
+  await db.execute(
+    sql`insert into user_company_grants (user_id, company_id) values (${person.userId}, ${granted.companyId})`,
+  )
+  const nameOf = async ({ companyId }: Tenant): Promise<string> =>
+    (await db.execute<{ name: string }>(sql`select name from companies where id = ${companyId}`))[0]?.name ?? ''
+  const session = await logIn(hub.url, person.email)
+  const [name = '', value = ''] = session.cookie.split('=')
+  const context = await browser.newContext({ viewport: { width: 360, height: 900 }, locale: 'en-GB' })
+  await context.addCookies([{ name, value, url: hub.url }])
+  const page = await context.newPage()
+  await page.goto(`${hub.url}/c/${slugOf(session)}/`)
+  const table = page.getByRole('region', { name: 'Companies below this one' }).getByRole('table')
+  const row = table.getByRole('row').filter({ hasText: await nameOf(granted) })
+  await row.getByRole('cell', { name: '1', exact: true }).first().waitFor()
+  expect(await table.getByRole('row').count()).toBe(2)
+  expect(await page.getByText(await nameOf(hidden)).count()).toBe(0)
+  expect(await violationsOf(page)).toEqual([])
+  await row.getByRole('link').click()
+  await page.waitForURL(url => !url.pathname.startsWith(session.base))
+  await context.close()
+}, 60_000)
