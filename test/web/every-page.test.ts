@@ -89,6 +89,13 @@ function addressOf(name: PageName): string | null {
   return pathOf(name).includes(':') || path.includes('undefined') ? null : base + path
 }
 
+/** Pages by address, and the other ways in which some are shown. */
+const addresses = (): readonly (readonly [name: string, address: string | null])[] => [
+  ...pageNames.map(name => [name, addressOf(name)] as const),
+  ['servers as cards', `${base}/servers?view=cards`],
+  ['servers as a map', `${base}/servers?view=map&group=env`],
+]
+
 /** What Chromium makes of rounding to whole pixels; nobody sees it. */
 const SHIFT_MAX = 0.001
 
@@ -122,8 +129,7 @@ for (const { colorScheme, width } of looks)
     const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme, locale: 'en-GB' })
     const page = await openSite(context)
     watch(page, faults)
-    for (const name of pageNames) {
-      const address = addressOf(name)
+    for (const [name, address] of addresses()) {
       if (address === null) continue
       await page.goto(address)
       await page.locator('main h1').first().waitFor()

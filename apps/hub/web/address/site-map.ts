@@ -11,6 +11,13 @@ type SitePage = {
   readonly view: string | null
   /** The parameters of the address that its view takes, besides those of the path. */
   readonly takes: readonly string[]
+  /** Shown in another way, as a map, the page has another view: where the address has this parameter of this value. */
+  readonly variant?: {
+    readonly param: string
+    readonly value: string
+    readonly view: string
+    readonly takes: readonly string[]
+  }
   /** The keys without which the page is not shown. */
   readonly permissions: readonly string[]
   /** Where it stands in the navigation; null: it is reached from another page. */
@@ -27,6 +34,7 @@ const table = {
     path: '/servers',
     view: 'servers',
     takes: ['q', 'sort', 'offset'],
+    variant: { param: 'view', value: 'map', view: 'server-map', takes: ['q', 'group', 'fill'] },
     permissions: SEE,
     section: 'monitoring',
     key: 's',
@@ -177,13 +185,17 @@ export function pathOf(name: PageName, params: PathParams = {}): string {
   return path === '' ? '/' : path
 }
 
-/** What a page's view is asked with: the parameters of its path, and those of the address that it takes. */
-export function viewParamsOf({ name, params }: MatchedPage, search: URLSearchParams): URLSearchParams {
+type AskedView = { readonly view: string | null; readonly params: URLSearchParams }
+
+/** The view of a page, and what it is asked with: parameters of its path, and those of the address that it takes. */
+export function viewOf({ name, params }: MatchedPage, search: URLSearchParams): AskedView {
+  const { variant, ...page } = sitePages[name]
+  const { view, takes } = variant !== undefined && search.get(variant.param) === variant.value ? variant : page
   const asked = new URLSearchParams(params)
-  for (const key of sitePages[name].takes) {
+  for (const key of takes) {
     const value = search.get(key)
     if (value !== null && value !== '') asked.set(key, value)
   }
   asked.sort()
-  return asked
+  return { view, params: asked }
 }

@@ -1,8 +1,10 @@
 // What pages share, in one place that every page imports (view.ts does it for them): the bundler then makes one file
 // of it, and not one for each set of pages that has something in common. Charts stay apart: lists do without them.
+import '../words/metrics.ts'
 import './pages/alerts/alert-acts.tsx'
 import './pages/alerts/alert-columns.tsx'
 import './pages/servers/server-columns.tsx'
+import './parts/chart/palette.ts'
 import './parts/dialog.tsx'
 import './parts/field.tsx'
 import './parts/filter-field.tsx'

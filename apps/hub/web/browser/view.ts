@@ -3,7 +3,7 @@
 import './kit.ts'
 import { effect, type ReadonlySignal, signal, untracked } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
-import { viewParamsOf } from '../address/site-map.ts'
+import { viewOf } from '../address/site-map.ts'
 import { currentPage, currentSearch } from './address/router.ts'
 import { type ApiFault, changeCount, faultOf, signedInAgain, unreachable } from './api.ts'
 import { follow, isPaused } from './connection/live.ts'
@@ -204,7 +204,7 @@ export const useViewOfCompany = <T>(slug: string, name: string): ViewState<T> =>
 /** The view of the page that the address names, with the parameters that the site map says it takes. */
 export function usePageView<T>(name: string): ViewState<T> {
   const page = currentPage.value
-  return useViewOf<T>(keyOf(name, page === null ? new URLSearchParams() : viewParamsOf(page, currentSearch())))
+  return useViewOf<T>(keyOf(name, page === null ? new URLSearchParams() : viewOf(page, currentSearch()).params))
 }
 
 function useViewOf<T>(key: string): ViewState<T> {

@@ -1,5 +1,6 @@
-// The newest values of all servers of a company, from its collectors: four metrics asked once in four seconds for all
-// viewers. A slow or unreachable collector delays nobody: what is known is shown, and what is not is missing.
+// The newest values of all servers of a company, from its collectors: four metrics, and any other that a page shows,
+// asked once in four seconds for all viewers. A slow or unreachable collector delays nobody: what is known is shown,
+// and what is not is missing.
 import pTimeout from 'p-timeout'
 import type { ValueColumns } from '../../../../core/admin-api/values.ts'
 import type { Hub } from '../../hub-context.ts'
@@ -32,6 +33,19 @@ export type NewestOfCompany = {
   readonly collector: CollectorState
 }
 
+/** The newest value of one metric on a server: of several series the largest, with the labels of that one. */
+export type NewestValue = {
+  readonly value: number
+  readonly labels: Readonly<Record<string, string>>
+  readonly sampledAtMs: number
+}
+
+export type MetricOfCompany = {
+  /** By the id of the server; one without a recent value is missing. */
+  readonly values: ReadonlyMap<string, NewestValue>
+  readonly collector: CollectorState
+}
+
 type Member = 'cpu' | 'memory' | 'disk' | 'load'
 const metrics: Readonly<Record<Member, string>> = {
   cpu: 'cpu_usage_percent',
@@ -59,13 +73,20 @@ function byServer(columns: ReadonlyMap<Member, ValueColumns>): Map<string, Serve
   return found
 }
 
+const valuesIn = ({ server_ids, values, ts_ms, labels }: ValueColumns): Map<string, NewestValue> =>
+  new Map(
+    server_ids.map((id, at) => [id, { value: values[at] ?? 0, labels: labels[at] ?? {}, sampledAtMs: ts_ms[at] ?? 0 }]),
+  )
+
 export class NewestValues {
   private readonly columns: RecentValues<ValueColumns | null>
   private readonly joined: RecentValues<NewestOfCompany>
+  private readonly single: RecentValues<MetricOfCompany>
 
   constructor(private readonly hub: Hub) {
     this.columns = new RecentValues(VALUES_AGE_MS, KEPT_MAX, hub.now)
     this.joined = new RecentValues(VALUES_AGE_MS, KEPT_MAX, hub.now)
+    this.single = new RecentValues(VALUES_AGE_MS, KEPT_MAX, hub.now)
   }
 
   /** Null: no collector has answered in time, now or a little before. */
@@ -88,12 +109,25 @@ export class NewestValues {
     }
     await Promise.all(members.map(read))
     if (columns.size > 0) return { values: byServer(columns), collector: 'ok' }
-    const targets = await this.hub.collectors.targets()
-    return { values: new Map(), collector: targets.length === 0 ? 'not_configured' : 'unavailable' }
+    return { values: new Map(), collector: await this.silence() }
+  }
+
+  /** Why there are no values. */
+  private async silence(): Promise<CollectorState> {
+    return (await this.hub.collectors.targets()).length === 0 ? 'not_configured' : 'unavailable'
   }
 
   of(companyId: string): Promise<NewestOfCompany> {
     return this.joined.get(companyId, () => this.read(companyId))
+  }
+
+  /** The newest value of one metric of the catalogue on every server that has one. */
+  ofMetric(companyId: string, metric: string): Promise<MetricOfCompany> {
+    return this.single.get(`${companyId} ${metric}`, async () => {
+      const columns = await this.columnsOf(companyId, metric)
+      if (columns === null) return { values: new Map(), collector: await this.silence() }
+      return { values: valuesIn(columns), collector: 'ok' }
+    })
   }
 }
 

@@ -9,7 +9,7 @@ import { collectors } from '../../platform/db/schema.ts'
 import { companies, sessions } from '../../platform/db/schema-identity.ts'
 import { ApiError } from '../../platform/http/api-error.ts'
 import { productVersion } from '../../version.ts'
-import { type MatchedPage, sitePages, viewParamsOf } from '../address/site-map.ts'
+import { type MatchedPage, sitePages, viewOf } from '../address/site-map.ts'
 import { assetPaths, encodingFor } from '../assets.ts'
 import type { SharedViews } from '../live/shared-views.ts'
 import { shellWords } from '../words/shell.ts'
@@ -122,11 +122,10 @@ async function firstView(
   page: MatchedPage,
   search: URLSearchParams,
 ): Promise<DocumentData['view']> {
-  const { view: name, permissions: keys } = sitePages[page.name]
+  const { view: name, params } = viewOf(page, search)
   if (name === null) return null
   try {
-    needKeys(guest, keys)
-    const params = viewParamsOf(page, search)
+    needKeys(guest, sitePages[page.name].permissions)
     const { companyId } = company
     const made = await views.get({ name, companyId, search: params, permissions: guest.caller.permissions })
     return { key: `${name}?${params}`, version: made.version, madeAtMs: made.madeAtMs, value: made.value }

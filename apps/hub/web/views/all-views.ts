@@ -18,6 +18,7 @@ import { serverChartsView } from './server/charts.ts'
 import { serverView } from './server/head.ts'
 import { serverAgentsView, serverChecksView, serverHistoryView, serverInventoryView } from './server/records.ts'
 import { serverSeriesView } from './server/series.ts'
+import { mapCellsView, serverMapView } from './server-map.ts'
 import { matchingServersView, serversView } from './servers.ts'
 import { silencesView } from './silences.ts'
 import type { View } from './view.ts'
@@ -42,6 +43,8 @@ export const views: Readonly<Record<string, View>> = {
   'server-decisions': serverDecisionsView,
   'server-history': serverHistoryView,
   'server-inventory': serverInventoryView,
+  'server-map': serverMapView,
+  'server-map-cells': mapCellsView,
   'server-series': serverSeriesView,
   rule: ruleView,
   'rule-editor': ruleEditorView,

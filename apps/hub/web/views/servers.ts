@@ -43,20 +43,33 @@ export type ServersView = {
 }
 
 /** A server with its newest values, where the collector has given some. */
-type LiveServer = FleetServer & { readonly values: ServerValues | undefined }
+export type LiveServer = FleetServer & { readonly values: ServerValues | undefined }
 
-/** All servers of the company with their newest values: what lists filter and sort. */
-export async function liveServers({ hub, companyId, fleets, newest }: ViewContext) {
-  const [fleet, { values, collector }]: [readonly FleetServer[], NewestOfCompany] = await Promise.all([
-    fleets.of(companyId),
-    newest.of(companyId),
-  ])
+/** A fleet with the values that were joined to it last: views of the same few seconds share one array. */
+const joined = new WeakMap<
+  readonly FleetServer[],
+  { readonly of: NewestOfCompany; readonly servers: readonly LiveServer[] }
+>()
+
+function joinedServers({ hub }: ViewContext, fleet: readonly FleetServer[], of: NewestOfCompany) {
+  const known = joined.get(fleet)
+  if (known?.of === of) return known.servers
   const nowMs = hub.now()
   const thresholdMs = hub.config['agents.online_threshold']
   const servers = fleet.map((server): LiveServer => {
-    const own = values.get(server.id)
+    const own = of.values.get(server.id)
     return { ...server, values: own, connectivity: connectivityNow(server, own, nowMs, thresholdMs) }
   })
+  joined.set(fleet, { of, servers })
+  return servers
+}
+
+/** All servers of the company with their newest values: what lists filter and sort. */
+export async function liveServers(context: ViewContext) {
+  const { companyId, fleets, newest } = context
+  const [fleet, values] = await Promise.all([fleets.of(companyId), newest.of(companyId)])
+  const { collector } = values
+  const servers = joinedServers(context, fleet, values)
   const isMissing = collector !== 'ok' && fleet.length > 0
   const state: CollectorState = isMissing ? collector : 'ok'
   return { servers, collector: state }
@@ -88,7 +101,7 @@ const filteredServer = (server: LiveServer): Filtered => ({
 })
 
 /** The servers that match a filter, by name as the fleet has them. */
-function matchingServers(servers: readonly LiveServer[], filter: string): readonly LiveServer[] {
+export function matchingServers(servers: readonly LiveServer[], filter: string): readonly LiveServer[] {
   const terms = parseFilter(filter)
   return terms.length === 0 ? servers : servers.filter(server => matchesFilter(filteredServer(server), terms))
 }
@@ -118,7 +131,7 @@ const sortKeys: Readonly<Record<string, (server: LiveServer) => SortKey>> = {
   load: server => negated(server.values?.load),
 }
 
-function compareKeys(one: SortKey, other: SortKey): number {
+export function compareKeys(one: SortKey, other: SortKey): number {
   // What is not known stands last, whichever way one sorts.
   if (one === null || other === null) return one === other ? 0 : one === null ? 1 : -1
   if (typeof one === 'number' && typeof other === 'number') return one - other

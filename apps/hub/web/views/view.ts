@@ -13,7 +13,7 @@ export type ViewContext = {
   /** Whether the viewer has one of the keys that the view names in `optional`. */
   readonly may: (permission: string) => boolean
   readonly fleets: Pick<Fleets, 'of'>
-  readonly newest: Pick<NewestValues, 'of'>
+  readonly newest: Pick<NewestValues, 'of' | 'ofMetric'>
   readonly standings: Pick<Standings, 'of'>
 }
 

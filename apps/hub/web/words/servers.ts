@@ -22,6 +22,7 @@ export const serversWords = {
   view: { en: 'Shown as', vi: 'Hiển thị dạng' },
   view_table: { en: 'Table', vi: 'Bảng' },
   view_cards: { en: 'Cards', vi: 'Thẻ' },
+  view_map: { en: 'Map', vi: 'Bản đồ' },
   act_status: { en: 'Set status', vi: 'Đặt trạng thái' },
   act_tags: { en: 'Change tags', vi: 'Đổi nhãn' },
   act_silence: { en: 'Silence', vi: 'Tắt tiếng' },

@@ -1,6 +1,7 @@
-// The servers of the company, as a table or as cards: filtered, sorted, kept up to date; acts on single ones and on all
-// that match.
+// The servers of the company, as a table, as cards or as a map: filtered, sorted, kept up to date; acts on single ones
+// and on all that match.
 import { useState } from 'preact/hooks'
+import type { ServerMapView } from '../../../views/server-map.ts'
 import type { MatchingServersView, ServerRow, ServersView } from '../../../views/servers.ts'
 import { serversWords } from '../../../words/servers.ts'
 import { shellWords } from '../../../words/shell.ts'
@@ -18,6 +19,7 @@ import { askView, usePageView } from '../../view.ts'
 import { type ServerAct, ServerActDialog } from './server-acts.tsx'
 import { ServerCards } from './server-cards.tsx'
 import { serverColumns } from './server-columns.tsx'
+import { ServerMap } from './server-map.tsx'
 
 const t = textsOf(serversWords)
 const shell = textsOf(shellWords)
@@ -27,7 +29,10 @@ const mayChange = may('servers.manage')
 const maySilence = may('monitoring.manage')
 
 /** `-1`: a value that every company has is not counted. */
-const facetsOf = (data: ServersView) => ({ state: STATES.map(state => [state, -1] as const), ...data.facets })
+const facetsOf = (data: Pick<ServersView, 'facets'>) => ({
+  state: STATES.map(state => [state, -1] as const),
+  ...data.facets,
+})
 
 type Asked = { readonly act: ServerAct | 'silence'; readonly ids: readonly string[]; readonly names: readonly string[] }
 
@@ -36,12 +41,12 @@ const namesIn = (rows: readonly ServerRow[], selection: Selection): string[] =>
 
 const ViewChoice = () => (
   <fieldset class="segments" aria-label={t('view')}>
-    {(['table', 'cards'] as const).map(view => (
+    {(['table', 'cards', 'map'] as const).map(view => (
       <button
         type="button"
         key={view}
         aria-pressed={(param('view') || 'table') === view}
-        onClick={() => setParams({ view: view === 'table' ? null : view })}
+        onClick={() => setParams({ view: view === 'table' ? null : view, as: null, offset: null })}
       >
         {t(`view_${view}`)}
       </button>
@@ -89,7 +94,45 @@ const ActButtons = ({ onAsk }: { readonly onAsk: (act: Asked['act']) => void }) 
   </>
 )
 
-export function ServersPage() {
+const Head = ({ matching, total }: { readonly matching: number; readonly total: number }) => (
+  <div class="page-head">
+    <h1>{t('title')}</h1>
+    <span class="muted">{shell('rows_of', { count: matching, total })}</span>
+    <span role="status">{noticeLine.value}</span>
+    <span class="grow" />
+    {may('monitoring.manage') ? (
+      <a class="button" href={hrefTo('add_servers')}>
+        {t('add')}
+      </a>
+    ) : null}
+  </div>
+)
+
+const Tools = ({ data }: { readonly data: Pick<ServersView, 'facets' | 'collector'> }) => (
+  <>
+    <div class="toolbar">
+      <FilterField facets={facetsOf(data)} />
+      <ViewChoice />
+    </div>
+    {data.collector === 'ok' ? null : <p class="banner">{shell(`collector_${data.collector}`)}</p>}
+  </>
+)
+
+function MapOfServers() {
+  const { data, fault, reload } = usePageView<ServerMapView>('server-map')
+  if (data === null) return fault === null ? <Skeleton lines={16} /> : <Fault fault={fault} onRetry={reload} />
+  return (
+    <>
+      <Head matching={data.matching} total={data.total} />
+      <Tools data={data} />
+      <ServerMap data={data} />
+    </>
+  )
+}
+
+export const ServersPage = () => (param('view') === 'map' ? <MapOfServers /> : <ListOfServers />)
+
+function ListOfServers() {
   const { data, fault, reload } = usePageView<ServersView>('servers')
   const selection = useSelection()
   const [asked, setAsked] = useState<Asked | null>(null)
@@ -113,22 +156,8 @@ export function ServersPage() {
   const maySelect = (mayChange || maySilence) && isTable
   return (
     <>
-      <div class="page-head">
-        <h1>{t('title')}</h1>
-        <span class="muted">{shell('rows_of', { count: data.matching, total: data.counts.all })}</span>
-        <span role="status">{noticeLine.value}</span>
-        <span class="grow" />
-        {may('monitoring.manage') ? (
-          <a class="button" href={hrefTo('add_servers')}>
-            {t('add')}
-          </a>
-        ) : null}
-      </div>
-      <div class="toolbar">
-        <FilterField facets={facetsOf(data)} />
-        <ViewChoice />
-      </div>
-      {data.collector === 'ok' ? null : <p class="banner">{shell(`collector_${data.collector}`)}</p>}
+      <Head matching={data.matching} total={data.counts.all} />
+      <Tools data={data} />
       {maySelect ? (
         <SelectionBar
           selected={selection.size}

@@ -8,6 +8,7 @@ const DASHES: readonly (readonly number[])[] = [[], [7, 4], [2, 3], [9, 3, 2, 3]
 export type ChartPalette = {
   readonly lines: readonly string[]
   readonly text: string
+  readonly strong: string
   readonly grid: string
   readonly hatch: string
   readonly background: string
@@ -15,6 +16,9 @@ export type ChartPalette = {
   readonly warning: string
   readonly info: string
   readonly font: string
+  /** The ends of the scale that a host map is filled by. */
+  readonly mapLow: string
+  readonly mapHigh: string
 }
 
 function readPalette(): ChartPalette {
@@ -23,6 +27,7 @@ function readPalette(): ChartPalette {
   return {
     lines: Array.from({ length: COLOURS }, (_, index) => colour(`--line-${index + 1}`)),
     text: colour('--muted'),
+    strong: colour('--text'),
     grid: colour('--border'),
     hatch: colour('--control'),
     background: colour('--surface'),
@@ -30,6 +35,8 @@ function readPalette(): ChartPalette {
     warning: colour('--warning'),
     info: colour('--info'),
     font: colour('--font'),
+    mapLow: colour('--map-low'),
+    mapHigh: colour('--map-high'),
   }
 }
 

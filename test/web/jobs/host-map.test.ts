@@ -1,0 +1,138 @@
+// The servers as a map in a real browser: what the address says is what is shown, keys lead from cell to cell and open,
+// Back undoes each step, and a table says the same.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import type { Browser, Page } from 'playwright-core'
+import { SimulatedAgent } from '../../support/simulated-agent.ts'
+import { type SiteProcess, startSiteProcess } from '../../support/site.ts'
+import { until } from '../../support/until.ts'
+import { signIn, startBrowser } from '../browser.ts'
+
+const AXE = readFileSync(Bun.resolveSync('axe-core/axe.min.js', import.meta.dir), 'utf8')
+
+/** Name, data centre, role, tags, CPU, fullest disk; null: it never sent. */
+const fleet = [
+  ['db-1', 'fra', 'db', ['db'], 20, 97],
+  ['web-1', 'ams', 'web', ['web'], 40, 30],
+  ['web-2', 'fra', 'web', ['web'], 60, 40],
+  ['web-3', 'fra', 'web', ['web'], null, null],
+] as const
+
+let site: SiteProcess
+let browser: Browser
+const ids: Record<string, string> = {}
+
+beforeAll(async () => {
+  browser = await startBrowser()
+  site = await startSiteProcess({ args: ['--no-local-agent'], config: 'rate:\n  default_per_minute: 100000\n' })
+  for (const [name, datacenter, role, tags, cpu, disk] of fleet) {
+    const body = { name, hostname: `${name}.example.test`, datacenter, role, tags }
+    ids[name] = (await site.api('POST', '/api/v1/servers', body)).body.data.id
+    if (cpu === null) continue
+    const agent = await SimulatedAgent.enroll(site.facts.agent_url, site.facts.license, `${name}.example.test`)
+    const series = (metric: string, value: number, labels: Record<string, string> = {}) => ({
+      name: metric,
+      labels,
+      points: Array.from({ length: 20 }, (_, step) => [Date.now() - (19 - step) * 30_000, value] as const),
+    })
+    await agent.send([
+      series('cpu_usage_percent', cpu),
+      series('disk_used_percent', disk, { mount: '/var', device: 'sda1', fstype: 'ext4' }),
+    ])
+  }
+  await until('the full disk has its alerts', async () => {
+    const { body } = await site.api('GET', '/api/v1/monitoring/alerts?state=open&severity=critical')
+    return body.meta.total > 0 ? true : null
+  })
+}, 120_000)
+afterAll(async () => {
+  await browser?.close()
+  await site?.stop()
+}, 30_000)
+
+async function visit(path: string): Promise<Page> {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, locale: 'en-GB' })
+  const page = await context.newPage()
+  await page.goto(site.facts.hub_url)
+  await signIn(page, site)
+  await page.waitForURL(/\/c\//)
+  await page.goto((/^.*\/c\/[^/]+/.exec(page.url())?.[0] ?? '') + path)
+  return page
+}
+
+const mapOf = (page: Page, count: number, metric: string) =>
+  page.getByRole('application', { name: new RegExp(`^Map of ${count} servers? by ${metric}`) })
+const searchOf = (page: Page): string => decodeURIComponent(new URL(page.url()).search)
+
+test('a map opened by its address shows that grouping, fill and filter; the keys lead from cell to cell and open the server', async () => {
+  const page = await visit('/servers?view=map&group=dc,role&fill=disk_used_percent&q=-tag:none')
+  await mapOf(page, 4, 'Disk usage').focus()
+  const said = page.locator('#map-cell')
+  // Groups stand in the order of their keys, servers by name: ams web; fra db, web.
+  await said.getByRole('link', { name: 'web-1' }).waitFor()
+  await said.getByText('Disk usage: 30.0 % mount=/var').waitFor()
+  await said.getByText('ams · web').waitFor()
+  await page.keyboard.press('ArrowRight')
+  await said.getByRole('link', { name: 'db-1' }).waitFor()
+  await said
+    .getByText('Critical')
+    .or(said.getByText(/open alert/))
+    .first()
+    .waitFor()
+  await page.keyboard.press('End')
+  await said.getByRole('link', { name: 'web-3' }).waitFor()
+  await said.getByText('Disk usage: –').waitFor()
+  await page.keyboard.press('PageUp')
+  await said.getByRole('link', { name: 'db-1' }).waitFor()
+  await page.keyboard.press('Enter')
+  await page.getByRole('heading', { name: 'db-1', level: 1 }).waitFor()
+  expect(new URL(page.url()).pathname).toEndWith(`/servers/${ids['db-1']}`)
+  await page.context().close()
+}, 60_000)
+
+test('each step on the map is in the address, and Back undoes it', async () => {
+  const page = await visit('/servers')
+  await page.getByRole('button', { name: 'Map', exact: true }).click()
+  await mapOf(page, 4, 'CPU usage').waitFor()
+  await page.getByLabel('Group by').selectOption({ label: 'Data centre' })
+  await page.getByLabel('then by').selectOption({ label: 'Role' })
+  await page.getByLabel('Fill by').selectOption({ label: 'Disk usage' })
+  await mapOf(page, 4, 'Disk usage').waitFor()
+  expect(searchOf(page)).toBe('?view=map&group=dc,role&fill=disk_used_percent')
+  // The name of a group filters by its keys: the first in the picture is that of ams.
+  await mapOf(page, 4, 'Disk usage').click({ position: { x: 8, y: 8 } })
+  await mapOf(page, 1, 'Disk usage').waitFor()
+  expect(searchOf(page)).toBe('?view=map&group=dc,role&fill=disk_used_percent&q=dc:ams')
+  for (const before of [
+    '?view=map&group=dc,role&fill=disk_used_percent',
+    '?view=map&group=dc,role',
+    '?view=map&group=dc',
+    '?view=map',
+    '',
+  ]) {
+    await page.goBack()
+    expect(searchOf(page)).toBe(before)
+  }
+  await page.getByRole('table', { name: 'Servers' }).waitFor()
+  await page.context().close()
+}, 60_000)
+
+test('the table of a map has its rows with the same values, and neither breaks a rule of accessibility', async () => {
+  const page = await visit('/servers?view=map&group=dc&fill=cpu_usage_percent')
+  await mapOf(page, 4, 'CPU usage').waitFor()
+  const judged = async (): Promise<unknown> => {
+    await page.evaluate(AXE)
+    return page.evaluate(
+      "axe.run(document, { resultTypes: ['violations'] }).then(found => found.violations.map(each => each.id + ' ' + each.nodes[0]?.html))",
+    )
+  }
+  expect(await judged()).toEqual([])
+  await page.getByRole('button', { name: 'Show as table' }).click()
+  const row = (name: string) => page.getByRole('row').filter({ has: page.getByRole('link', { name, exact: true }) })
+  await row('web-1').getByText('40.0 %').waitFor()
+  await row('web-2').getByText('60.0 %').waitFor()
+  await row('web-3').getByText('–').waitFor()
+  expect(await page.getByRole('row').count()).toBe(5)
+  expect(await judged()).toEqual([])
+  await page.context().close()
+}, 60_000)
