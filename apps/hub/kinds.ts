@@ -4,6 +4,10 @@ import { dnsRecordKind } from './dns/dns-record.ts'
 import { dnsServerKind } from './dns/dns-server.ts'
 import { dnsZoneKind } from './dns/dns-zone.ts'
 import { zoneActs } from './dns/zone-sync.ts'
+import { lbMemberKind } from './load-balancers/lb-member.ts'
+import { loadBalancerKind } from './load-balancers/load-balancer.ts'
+import { poolKind } from './load-balancers/pool-with-members.ts'
+import { virtualServerKind } from './load-balancers/virtual-server.ts'
 import { ipAddressKind } from './network/ip-address.ts'
 import { subnetKind } from './network/subnet.ts'
 import { type Kind, withActs } from './resources/kind.ts'
@@ -17,6 +21,10 @@ export const kinds: readonly Kind[] = [
   dnsServerKind,
   withActs(dnsZoneKind, zoneActs),
   dnsRecordKind,
+  loadBalancerKind,
+  poolKind,
+  lbMemberKind,
+  virtualServerKind,
 ]
 
 export const allKinds = kindsOf([...outsideKinds, ...kinds.map(kind => kind.info)])

@@ -16,6 +16,7 @@ import { identityRoutes } from './identity/routes.ts'
 import { inventoryRoutes } from './inventory/routes.ts'
 import { invitationRoutes } from './invitations/routes.ts'
 import { licenseRoutes } from './licenses/routes.ts'
+import { loadBalancerRoutes } from './load-balancers/routes.ts'
 import { mobileRoutes } from './mobile/routes.ts'
 import { networkRoutes } from './network/routes.ts'
 import { notificationAdminRoutes } from './notifications/admin-routes.ts'
@@ -58,6 +59,7 @@ export const apiRoutes: readonly Route[] = [
   ...optionRoutes,
   ...searchRoutes,
   ...dnsRoutes,
+  ...loadBalancerRoutes,
   ...identityRoutes,
   ...invitationRoutes,
   ...companyRoutes,

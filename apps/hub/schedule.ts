@@ -13,6 +13,7 @@ import type { Hub } from './hub-context.ts'
 import { resumeRuns } from './iac/apply.ts'
 import { forgetOldManifestRuns, watchDrift } from './iac/drift.ts'
 import { forgetOldRefusals } from './licenses/refusals.ts'
+import { watchLoadBalancers } from './load-balancers/watch.ts'
 import { refreshUsage, watchAddresses } from './network/network-watch.ts'
 import { tellLeftOver } from './notifications/outbox.ts'
 import { tellEndedSuppressions } from './notifications/suppression-end.ts'
@@ -151,6 +152,7 @@ const tasks: readonly Task[] = [
   { name: 'subnet_usage', periodSeconds: 5, run: refreshUsage },
   { name: 'address_watch', periodSeconds: MINUTE, run: watchAddresses },
   { name: 'plan_expiry', periodSeconds: MINUTE, run: applyExpiredPlans },
+  { name: 'load_balancers', periodSeconds: 15, run: watchLoadBalancers },
   { name: 'zone_verification', periodSeconds: 20, run: verifyDueZones },
   { name: 'ended_suppressions', periodSeconds: 20, run: tellEndedSuppressions },
   { name: 'conditions', periodSeconds: 5, run: tellConditions },

@@ -31,6 +31,22 @@ export const kindSamples: Readonly<Record<string, KindSample>> = {
     name: () => `n-${crypto.randomUUID()}.example`,
     change: { default_ttl: 600 },
   },
+  load_balancer: {
+    body: index => ({ name: `lb ${index}`, vendor: 'haproxy' }),
+    change: { vendor: 'nginx' },
+  },
+  lb_pool: {
+    body: index => ({ name: `pool ${index}` }),
+    change: { min_up: 2 },
+  },
+  lb_member: {
+    body: index => ({ address: `10.100.${Math.floor(index / 250)}.${(index % 250) + 1}`, port: 8080 }),
+    change: { weight: 5 },
+  },
+  virtual_server: {
+    body: index => ({ name: `vs ${index}`, address: '192.0.2.10', port: 1000 + index, protocol: 'https' }),
+    change: { enabled: false },
+  },
   dns_record: {
     body: index => ({ name: `host-${index}`, type: 'A', value: '192.0.2.1' }),
     change: { comment: 'changed' },

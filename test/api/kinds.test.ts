@@ -6,6 +6,7 @@ import { kinds } from '../../apps/hub/kinds.ts'
 import { inTransaction } from '../../apps/hub/platform/db/transaction.ts'
 import { setConditions } from '../../apps/hub/resources/conditions.ts'
 import type { Kind } from '../../apps/hub/resources/kind.ts'
+import { onePath } from '../../apps/hub/resources/kind-routes.ts'
 import { tellConditions } from '../../apps/hub/resources/tell-conditions.ts'
 import { type Answer, type Call, type Json, type Tenant, TestHub } from './hub-harness.ts'
 import { kindSamples } from './kind-samples.ts'
@@ -36,8 +37,8 @@ type Made = { readonly data: Json; readonly list: string; readonly one: string; 
 /** The path of the collection; for a part, of a parent that is made for it. */
 async function listPath(kind: Kind, by: Call): Promise<string> {
   if (!kind.parent) return kind.info.path
-  const parent = await make(kind.parent.of, by)
-  return kind.info.path.replace(`:${kind.parent.of.parameter}`, parent.data.id)
+  const { of } = kind.parent
+  return (await make(of, by)).one + kind.info.path.slice(onePath(of).length)
 }
 
 async function make(kind: Kind, by: Call = tenant.call, more: Json = {}, list?: string): Promise<Made> {

@@ -41,6 +41,7 @@ async function makeOneOfEach(by: Call): Promise<string[]> {
     ['/invitations', { email: `${crypto.randomUUID()}@example.net` }],
     ['/companies', { name: 'child' }],
     ['/subnets', { cidr: '10.0.0.0/24' }],
+    ['/load-balancers', { name: 'lb-1', vendor: 'haproxy' }],
     ['/files', { name: 'plan.txt', content_base64: 'cGxhbg==' }],
     ['/ips', { address: '10.0.0.7' }],
   ]

@@ -23,7 +23,12 @@ const address = (column: string): Use => ({ kind: 'ip_address', field: column, t
 export const optionLists: Readonly<Record<string, OptionList>> = {
   environments: list('Environments', 'Môi trường', server('environment'), subnet('environment')),
   roles: list('Roles', 'Vai trò', server('role')),
-  datacenters: list('Data centers', 'Trung tâm dữ liệu', server('datacenter'), subnet('datacenter')),
+  datacenters: list('Data centers', 'Trung tâm dữ liệu', server('datacenter'), subnet('datacenter'), {
+    kind: 'load_balancer',
+    field: 'datacenter',
+    table: 'load_balancers',
+    column: 'datacenter',
+  }),
   operating_systems: list('Operating systems', 'Hệ điều hành', server('operating_system')),
   connection_types: list('Connection types', 'Loại kết nối'),
   vrfs: list('Address spaces', 'Không gian địa chỉ', subnet('vrf'), address('vrf')),

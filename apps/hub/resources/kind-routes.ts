@@ -21,7 +21,7 @@ import { presentRun, startRun, takeAct } from './runs.ts'
 import { deleteResource, type Expected, insertResource, restoreResource, updateResource } from './write-resource.ts'
 
 const etag = (row: CommonRow): string => `"${row.version}"`
-const expectedOf = (context: RouteContext, body: Unchecked = {}): Expected => ({
+export const expectedOf = (context: RouteContext, body: Unchecked = {}): Expected => ({
   ifMatch: context.header('if-match'),
   version: typeof body.version === 'number' ? body.version : null,
 })
@@ -40,7 +40,7 @@ const paramOf = (context: RouteContext, name: string): string => context.params[
 /** The parent that the path names; null for a kind that is no part. Throws 404. */
 async function parentOf({ parent }: Kind, context: RouteContext): Promise<Found | null> {
   if (!parent) return null
-  return findRow(parent.of, context.hub.database.db, context.companyId, paramOf(context, parent.of.parameter))
+  return resourceOf(parent.of, context)
 }
 
 /** The resource of the path, of the parent that the path names. Throws 404. */

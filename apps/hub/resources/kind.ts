@@ -16,6 +16,7 @@ import {
 import { assert } from '../../../core/assert.ts'
 import type { Unchecked } from '../../../core/json-object.ts'
 import type { Executor } from '../platform/db/connect.ts'
+import type { AuditChanges } from '../platform/db/schema-identity.ts'
 import type { Tx } from '../platform/db/transaction.ts'
 import type { filter } from '../platform/http/collection.ts'
 import { optional } from '../platform/http/request-schema.ts'
@@ -104,6 +105,9 @@ export type CommonRow = {
 }
 export type RowOf<F extends Fields> = CommonRow & RowOfFields<F>
 
+/** Members of an audit entry that hooks add. */
+export type Notes = { -readonly [K in keyof AuditChanges]: AuditChanges[K] }
+
 /** A write on its way: what hooks see, and may complete, before it is stored. */
 export type Write<Row> = {
   readonly tx: Tx
@@ -114,6 +118,10 @@ export type Write<Row> = {
   readonly next: { -readonly [K in keyof Row]: Row[K] }
   /** The fields that the request gave. */
   readonly given: ReadonlySet<string>
+  /** What it gave beside the fields (`inputs`). */
+  readonly input: Unchecked
+  /** What the audit entry says beside the fields that differ; hooks may add to it. */
+  readonly notes: Notes
 }
 type Written<Row> = {
   readonly tx: Tx
@@ -129,7 +137,13 @@ type Hooks<Row> = {
   /** Changes what depends on the resource; also after a deletion and a restoration. */
   afterWrite?(written: Written<Row>): Promise<void>
   /** Refuses a deletion, beyond those that others name (R-004). */
-  beforeDelete?(write: { readonly tx: Tx; readonly editor: Editor; readonly row: Row }): Promise<void>
+  beforeDelete?(write: {
+    readonly tx: Tx
+    readonly editor: Editor
+    readonly row: Row
+    readonly input: Unchecked
+    readonly notes: Notes
+  }): Promise<void>
   /** The members of `derived`, by the id of the row. `isShow` asks for those that only the answer for one has too. */
   derive?(
     db: Executor,
@@ -161,6 +175,8 @@ type Definition<F extends Fields> = {
   /** The name of its schema in the OpenAPI document. */
   readonly schemaName: string
   readonly fields: F
+  /** Members of a body that are kept nowhere: what a write is to do beside setting fields. */
+  readonly inputs?: TProperties
   /** What it is a part of: the column with the parent's id. Parts go and come back with their parent. */
   readonly parent?: { readonly of: Kind; readonly column: string }
   /** The field at which a unique index refuses, by the name of the index. `<table>_name` is known. */
@@ -194,6 +210,7 @@ export type Kind<Row extends CommonRow = CommonRow> = {
   readonly parameter: string
   readonly schemaName: string
   readonly fields: Fields
+  readonly inputs: TProperties
   readonly table: Table
   readonly parent: { readonly of: Kind; readonly column: string } | null
   readonly uniqueness: Readonly<Record<string, string>>
@@ -282,6 +299,7 @@ export function defineKind<F extends Fields>(definition: Definition<F>): Kind<Ro
     parameter: definition.parameter,
     schemaName: definition.schemaName,
     fields,
+    inputs: definition.inputs ?? {},
     table,
     parent,
     uniqueness: { [`${definition.table}_name`]: 'name', ...definition.uniqueness },
@@ -310,8 +328,11 @@ export const withActs = <Row extends CommonRow>(
 export const writableFields = ({ fields }: Pick<Kind, 'fields'>): readonly (readonly [string, Field])[] =>
   Object.entries(fields).filter(([, { readOnly }]) => !readOnly)
 
+/** What a form is made of. */
+export type Form = Pick<Kind, 'fields'> & Partial<Pick<Kind, 'inputs'>>
+
 /** The schema of a request's body. A removed value is null; one that was never given is absent. */
-export function bodyOf(kind: Pick<Kind, 'fields'>, isCreate: boolean): TObject {
+export function bodyOf(kind: Form, isCreate: boolean): TObject {
   const members = writableFields(kind).map(([name, { value, required }]): [string, TSchema] => [
     name,
     required ? (isCreate ? value : Type.Optional(value)) : optional(value),
@@ -322,5 +343,6 @@ export function bodyOf(kind: Pick<Kind, 'fields'>, isCreate: boolean): TObject {
         version: optional(Type.Integer({ minimum: 1, description: 'Refuses with 409 when the version is another.' })),
         deleted_at: Type.Optional(Type.Union([Type.String(), Type.Null()], { description: 'Null restores.' })),
       }
-  return Type.Object({ ...Object.fromEntries(members), ...further })
+  const inputs = Object.entries(kind.inputs ?? {}).map(([name, value]) => [name, optional(value)] as const)
+  return Type.Object({ ...Object.fromEntries([...members, ...inputs]), ...further })
 }

@@ -49,11 +49,12 @@ export async function referenceFaults(
   for (const { field, to, column, isList } of info.references) {
     const target = to === null ? undefined : editor.hub.kinds.get(to)
     const value = next[column]
-    if (!target || value === null || value === undefined) continue
+    if (to === null || value === null || value === undefined) continue
     if (before && JSON.stringify(before[column]) === JSON.stringify(value)) continue
     const ids = (isList && Array.isArray(value) ? value : [value]).map(String)
     if (ids.length === 0) continue
-    const unknown = await unknownIds(tx.db, editor.companyId, target, ids)
+    // Of a kind that the hub does not have there is nothing to name.
+    const unknown = target ? await unknownIds(tx.db, editor.companyId, target, ids) : new Set(ids)
     for (const [index, id] of ids.entries())
       if (unknown.has(id)) faults.set(isList ? `${field}.${index}` : field, words('unknown_reference'))
   }
@@ -62,38 +63,39 @@ export async function referenceFaults(
 
 type Referrer = { readonly kind: string; readonly id: string; readonly name: string; readonly field: string }
 
-const namesOne = ({ column, isList, isText, kindColumn }: Reference, kind: string, id: string) => {
+const namesOne = ({ column, isList, isText, kindColumn }: Reference, kind: string, ids: readonly string[]) => {
   const name = sql.identifier(column)
   const isOne = isList
-    ? sql`${name} @> array[${id}]::uuid[]`
-    : isText
-      ? sql`${name} = ${id}::text`
-      : sql`${name} = ${id}::uuid`
+    ? sql`${name} && ${uuidList(ids)}::uuid[]`
+    : sql`${name} = any(${uuidList(ids)}::${sql.raw(isText ? 'text' : 'uuid')}[])`
   return kindColumn ? sql`${isOne} and ${sql.identifier(kindColumn)} = ${kind}` : isOne
 }
 
-/** What names a resource: those of kinds that the editor may view, at most some, and how many there are in all. */
+/** What names resources: those of kinds that the editor may view, at most some, and how many there are in all. */
 async function referrersOf(
   editor: Editor,
   db: Executor,
   kind: string,
-  id: string,
+  ids: readonly string[],
+  without: readonly string[],
 ): Promise<{ readonly seen: readonly Referrer[]; readonly total: number }> {
   const seen: Referrer[] = []
   let total = 0
-  for (const info of editor.hub.kinds.values())
+  for (const info of editor.hub.kinds.values()) {
+    if (without.includes(info.kind)) continue
     for (const reference of info.references) {
       const isParent = info.parent?.kind === kind && info.parent.column === reference.column
       if (isParent || (reference.to !== null && reference.to !== kind)) continue
       const rows = await db.execute<{ id: string; name: string; total: number }>(sql`
         select id, ${sql.identifier(info.nameColumn)}::text as name, (count(*) over ())::int as total
         from ${sql.identifier(info.table)}
-        where company_id = ${editor.companyId} and ${namesOne(reference, kind, id)} and ${isKept(info.table)}
+        where company_id = ${editor.companyId} and ${namesOne(reference, kind, ids)} and ${isKept(info.table)}
         order by id limit ${REFERRERS_MAX}`)
       total += rows[0]?.total ?? 0
       if (!editor.mayView(info.permissions.view)) continue
       for (const row of rows) seen.push({ kind: info.kind, id: row.id, name: row.name, field: reference.field })
     }
+  }
   return { seen: seen.slice(0, REFERRERS_MAX), total }
 }
 
@@ -104,9 +106,15 @@ export const inUse = (referrers: readonly Referrer[], total: number): ApiError =
     members: { referrers, referrers_total: total },
   })
 
-/** Throws 409 when others name the resource. */
-export async function refuseInUse(editor: Editor, tx: Tx, kind: string, id: string): Promise<void> {
-  const { seen, total } = await referrersOf(editor, tx.db, kind, id)
+/** Throws 409 when others name one of the resources; those of the kinds `without` go with them. */
+export async function refuseInUse(
+  editor: Editor,
+  tx: Tx,
+  kind: string,
+  ids: readonly string[],
+  without: readonly string[] = [],
+): Promise<void> {
+  const { seen, total } = await referrersOf(editor, tx.db, kind, ids, without)
   if (total > 0) throw inUse(seen, total)
 }
 

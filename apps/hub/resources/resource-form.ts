@@ -3,7 +3,7 @@ import { isObject, type Unchecked } from '../../../core/json-object.ts'
 import { type Words, words } from '../platform/http/api-texts.ts'
 import { faultsError, parseBody } from '../platform/http/request-schema.ts'
 import type { Values } from './field.ts'
-import { bodyOf, type Kind, writableFields } from './kind.ts'
+import { bodyOf, type Form, type Kind, writableFields } from './kind.ts'
 
 type FormMode = 'create' | 'change'
 
@@ -31,7 +31,7 @@ function ownFaults(kind: Pick<Kind, 'fields'>, given: Unchecked): Map<string, Wo
 }
 
 /** The values of a request, each as its field keeps it. Throws 422 with every faulty field. */
-export async function parseForm(kind: Pick<Kind, 'fields'>, mode: FormMode, body: unknown): Promise<Unchecked> {
+export async function parseForm(kind: Form, mode: FormMode, body: unknown): Promise<Unchecked> {
   const given = isObject(body) ? { ...body } : {}
   const removed = removedFaults(kind, given)
   for (const name of removed.keys()) delete given[name]
@@ -50,6 +50,7 @@ export async function parseForm(kind: Pick<Kind, 'fields'>, mode: FormMode, body
     const value = parsed[name] ?? null
     values[name] = value === null ? fallback : normal ? normal(value as never) : value
   }
+  for (const name of Object.keys(kind.inputs ?? {})) if (name in parsed) values[name] = parsed[name]
   if (mode === 'change') for (const name of ['version', 'deleted_at']) if (name in parsed) values[name] = parsed[name]
   return values
 }

@@ -6,14 +6,14 @@ import type { Unchecked } from '../../../core/json-object.ts'
 import { changesBetween } from '../audit/audit.ts'
 import { sqlState, violatedUniqueIndex } from '../platform/db/connect.ts'
 import type { AuditChanges } from '../platform/db/schema-identity.ts'
-import type { Tx } from '../platform/db/transaction.ts'
+import { type Tx, uuidList } from '../platform/db/transaction.ts'
 import { ApiError, invalidField, notFound } from '../platform/http/api-error.ts'
 import { type Words, words } from '../platform/http/api-texts.ts'
 import { faultsError } from '../platform/http/request-schema.ts'
 import { refreshHealth } from './conditions.ts'
 import type { Editor } from './editor.ts'
 import type { Values } from './field.ts'
-import { type CommonRow, columnNamed, type Kind } from './kind.ts'
+import { type CommonRow, columnNamed, type Kind, type Notes } from './kind.ts'
 import { partsOf, referenceFaults, refuseInUse } from './references.ts'
 import { emptyOf, storedOf } from './resource-form.ts'
 import { type Found, findRow, lockRow } from './resource-rows.ts'
@@ -24,6 +24,9 @@ type Origin = CommonRow['origin']
 export type Expected = { readonly ifMatch?: string | null; readonly version?: number | null }
 
 const NONE: ReadonlySet<string> = new Set()
+/** What a request gave beside the fields of a kind. */
+const inputOf = ({ inputs }: Kind, values: Unchecked): Unchecked =>
+  Object.fromEntries(Object.keys(inputs).flatMap(name => (name in values ? [[name, values[name]]] : [])))
 /** Columns whose change is no change of the resource. */
 const UNCOUNTED = new Set(['version', 'updated_at', 'updated_by', 'health', 'drifted', 'drift', 'probe_until'])
 
@@ -143,7 +146,16 @@ export async function insertResource<Row extends CommonRow>(
     updated_at: now,
     deleted_at: null,
   }
-  const write = { tx, editor, before: null, next, given: new Set(Object.keys(values)) }
+  const notes: Notes = {}
+  const write = {
+    tx,
+    editor,
+    before: null,
+    next,
+    given: new Set(Object.keys(values)),
+    input: inputOf(kind, values),
+    notes,
+  }
   await kind.hooks.beforeWrite?.(write as never)
   const faults = await stateFaults(editor, tx, kind, null, next)
   if (faults.size > 0) throw faultsError(faults)
@@ -152,12 +164,8 @@ export async function insertResource<Row extends CommonRow>(
   await checkLimit(kind, tx, next as CommonRow)
   const made = await findRow(kind, tx.db, companyId, id)
   await kind.hooks.afterWrite?.({ tx, editor, before: null, after: made })
-  await editor.record(
-    tx,
-    `${kind.info.kind}.${action}`,
-    subjectOf(kind, made),
-    changesBetween({}, recordOf(kind, made)),
-  )
+  const changes = { ...changesBetween({}, recordOf(kind, made)), ...notes }
+  await editor.record(tx, `${kind.info.kind}.${action}`, subjectOf(kind, made), changes)
   return findRow(typed, tx.db, companyId, id)
 }
 
@@ -198,7 +206,8 @@ export async function updateResource<Row extends CommonRow>(
   }
   const immutable = immutableFaults(kind, given, stored, next)
   if (immutable.size > 0) throw faultsError(immutable)
-  await kind.hooks.beforeWrite?.({ tx, editor, before, next, given } as never)
+  const notes: Notes = {}
+  await kind.hooks.beforeWrite?.({ tx, editor, before, next, given, input: inputOf(kind, values), notes } as never)
   const faults = await stateFaults(editor, tx, kind, stored, next)
   if (faults.size > 0) throw faultsError(faults)
   const changed = changedColumns(stored, next)
@@ -215,32 +224,50 @@ export async function updateResource<Row extends CommonRow>(
   if (counts)
     await editor.record(tx, `${kind.info.kind}.${action}`, subjectOf(kind, after), {
       ...changesBetween(recordOf(kind, before), recordOf(kind, after)),
+      ...notes,
       ...(note === null ? {} : { note: { old: null, new: note } }),
     })
   return findRow(typed, tx.db, companyId, id)
 }
 
-/** Deletes softly, with the parts. Throws 404, 409 in_use, 412. */
+/** Deletes softly, with the parts. `input` is what hooks ask for. Throws 404, 409 in_use, 412. */
 export async function deleteResource<Row extends CommonRow>(
   tx: Tx,
   typed: Kind<Row>,
   editor: Editor,
   id: string,
   expected: Expected = {},
+  input: Unchecked = {},
 ): Promise<void> {
   const kind = typed as Kind
   const row = await lockRow(kind, tx, editor.companyId, id)
   checkVersion(row, expected)
-  await kind.hooks.beforeDelete?.({ tx, editor, row })
-  await refuseInUse(editor, tx, kind.info.kind, id)
+  const notes: Notes = {}
+  await kind.hooks.beforeDelete?.({ tx, editor, row, input, notes })
+  await refuseInUse(editor, tx, kind.info.kind, [id])
   const deletedAt = new Date(editor.hub.now())
   await tx.db.update(kind.table).set({ deleted_at: deletedAt }).where(eq(kind.table.id, id))
-  for (const part of partsOf(editor.hub.kinds, kind.info.kind))
-    await tx.db.execute(sql`
-      update ${sql.identifier(part.table)} set deleted_at = ${deletedAt.toISOString()}
-      where company_id = ${editor.companyId} and ${sql.identifier(part.parent?.column ?? '')} = ${id} and deleted_at is null`)
+  await moveParts(tx, editor, kind.info.kind, [id], { from: null, to: deletedAt })
   await kind.hooks.afterWrite?.({ tx, editor, before: row, after: null })
-  await editor.record(tx, `${kind.info.kind}.delete`, subjectOf(kind, row))
+  await editor.record(tx, `${kind.info.kind}.delete`, subjectOf(kind, row), notes)
+}
+
+/** Moves the parts of resources, and theirs, into the trash or out of it. */
+async function moveParts(
+  tx: Tx,
+  editor: Editor,
+  kind: string,
+  ids: readonly string[],
+  { from, to }: { readonly from: Date | null; readonly to: Date | null },
+): Promise<void> {
+  for (const part of partsOf(editor.hub.kinds, kind)) {
+    const moved = await tx.db.execute<{ id: string }>(sql`
+      update ${sql.identifier(part.table)} set deleted_at = ${to?.toISOString() ?? null}
+      where company_id = ${editor.companyId} and ${sql.identifier(part.parent?.column ?? '')} = any(${uuidList(ids)}::uuid[])
+        and deleted_at is not distinct from ${from?.toISOString() ?? null}::timestamptz returning id`)
+    const movedIds = moved.map(row => row.id)
+    if (movedIds.length > 0) await moveParts(tx, editor, part.kind, movedIds, { from, to })
+  }
 }
 
 /** Throws 404 when the parent of a part is deleted (R-083). */
@@ -272,7 +299,8 @@ export async function restoreResource<Row extends CommonRow>(
   const next: Record<string, unknown> = { ...stored, ...given, deleted_at: null }
   const immutable = immutableFaults(kind, new Set(Object.keys(values)), stored, next)
   if (immutable.size > 0) throw faultsError(immutable)
-  await kind.hooks.beforeWrite?.({ tx, editor, before: null, next, given: NONE } as never)
+  const notes: Notes = {}
+  await kind.hooks.beforeWrite?.({ tx, editor, before: null, next, given: NONE, input: {}, notes } as never)
   const faults = await stateFaults(editor, tx, kind, null, next)
   if (faults.size > 0) throw faultsError(faults)
   const set = Object.fromEntries(changedColumns(stored, next).map(column => [column, next[column]]))
@@ -285,10 +313,7 @@ export async function restoreResource<Row extends CommonRow>(
       .where(eq(kind.table.id, id)),
   )
   await checkLimit(kind, tx, before)
-  for (const part of partsOf(hub.kinds, kind.info.kind))
-    await tx.db.execute(sql`
-      update ${sql.identifier(part.table)} set deleted_at = null where company_id = ${companyId}
-        and ${sql.identifier(part.parent?.column ?? '')} = ${id} and deleted_at = ${before.deleted_at?.toISOString() ?? null}`)
+  await moveParts(tx, editor, kind.info.kind, [id], { from: before.deleted_at, to: null })
   const after = await findRow(kind, tx.db, companyId, id)
   await kind.hooks.afterWrite?.({ tx, editor, before: null, after })
   await refreshHealth(tx, kind.info, companyId, [id])
@@ -296,6 +321,6 @@ export async function restoreResource<Row extends CommonRow>(
     { ...recordOf(kind, before), deleted_at: before.deleted_at },
     { ...recordOf(kind, after), deleted_at: null },
   )
-  await editor.record(tx, `${kind.info.kind}.restore`, subjectOf(kind, after), changes)
+  await editor.record(tx, `${kind.info.kind}.restore`, subjectOf(kind, after), { ...changes, ...notes })
   return findRow(typed, tx.db, companyId, id)
 }

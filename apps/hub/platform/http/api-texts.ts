@@ -282,6 +282,32 @@ const texts = {
   zone_file_type: { en: 'must name a type', vi: 'phải có kiểu bản ghi' },
   zone_file_value: { en: 'the value does not have the form of its type', vi: 'giá trị không đúng dạng của kiểu' },
   zone_file_soa: { en: 'must be a whole SOA record', vi: 'phải là bản ghi SOA đầy đủ' },
+  management_url: {
+    en: 'must be an http or https address without user and password',
+    vi: 'phải là địa chỉ http hoặc https không chứa tên người dùng và mật khẩu',
+  },
+  lb_path: {
+    en: 'must be a path that begins with / and has no spaces or quotes',
+    vi: 'phải là đường dẫn bắt đầu bằng / và không có khoảng trắng hay dấu nháy',
+  },
+  lb_either: {
+    en: 'either a server or an address is needed, not both',
+    vi: 'cần hoặc máy chủ hoặc địa chỉ, không phải cả hai',
+  },
+  lb_endpoint_taken: {
+    en: 'the pool has this address and port already',
+    vi: 'nhóm đã có địa chỉ và cổng này',
+  },
+  lb_last_member: {
+    en: 'is the last member that is up of a pool in use; force does it all the same',
+    vi: 'là thành viên cuối cùng đang hoạt động của một nhóm đang dùng; dùng force để vẫn thực hiện',
+  },
+  lb_other_device: { en: 'is no pool of this device', vi: 'không phải là nhóm của thiết bị này' },
+  lb_https_only: { en: 'only https takes certificates', vi: 'chỉ https mới dùng chứng chỉ' },
+  lb_no_integration: {
+    en: 'the device has no integration by which it could be read',
+    vi: 'thiết bị không có tích hợp nào để đọc',
+  },
   private_target: {
     en: 'does not resolve, or leads to an address that the hub may not connect to',
     vi: 'không phân giải được, hoặc trỏ tới địa chỉ mà hub không được phép kết nối',

@@ -23,6 +23,7 @@ const TAGS: Readonly<Record<string, string>> = {
   'Monitoring agents': 'The agents that report for servers.',
   Alerts: 'What rules found. Only events of collectors create alerts.',
   'Active checks': 'What agents probe: services, ports, addresses, pages, certificates.',
+  'Load balancers': 'Devices, their pools and members, and what clients reach: who can still answer.',
   Rules: 'When an alert opens and when it recovers.',
   Silences: 'Windows in which alerts are kept and not told.',
   'Monitoring overview and settings': 'The company at a glance, its settings, the collectors.',

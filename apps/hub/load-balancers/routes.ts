@@ -1,0 +1,87 @@
+// REST: /load-balancers, their pools, members and virtual servers (group "Load balancers").
+import { Type } from '@sinclair/typebox'
+import type { Unchecked } from '../../../core/json-object.ts'
+import { inTransaction } from '../platform/db/transaction.ts'
+import { flag, flagOf } from '../platform/http/request-schema.ts'
+import { answer } from '../platform/http/response-schema.ts'
+import { type Route, type RouteContext, route } from '../platform/http/route.ts'
+import { editorOf } from '../resources/editor.ts'
+import { bodyOf } from '../resources/kind.ts'
+import { answerOf, expectedOf, onePath, replyWith, resourceOf, usualRoutes } from '../resources/kind-routes.ts'
+import { findRow } from '../resources/resource-rows.ts'
+import { deleteResource } from '../resources/write-resource.ts'
+import { lbMemberKind } from './lb-member.ts'
+import { loadBalancerKind } from './load-balancer.ts'
+import { createPool, membersSchema, poolKind } from './pool-with-members.ts'
+import { statusOf, statusResponse } from './status.ts'
+import { virtualServerKind } from './virtual-server.ts'
+
+const TAG = loadBalancerKind.group
+const { view, manage } = loadBalancerKind.info.permissions
+const VIEW = [view]
+const MANAGE = [manage]
+const ONE = onePath(loadBalancerKind)
+const deviceOf = (context: RouteContext) => resourceOf(loadBalancerKind, context)
+
+const createPoolRoute = route({
+  method: 'POST',
+  path: poolKind.info.path,
+  tag: TAG,
+  summary: 'Create a pool, with its members',
+  permissions: MANAGE,
+  resource: deviceOf,
+  status: 201,
+  body: Type.Object({ members: Type.Optional(Type.Array(Type.Unknown(), { maxItems: 200 })) }),
+  docBody: Type.Object({ ...bodyOf(poolKind, true).properties, members: Type.Optional(membersSchema()) }),
+  answer: answerOf(poolKind),
+  async handle(context) {
+    const { hub, companyId, resource: device } = context
+    const body = context.body as Unchecked & { readonly members?: readonly unknown[] }
+    const id = await inTransaction(hub.database.db, tx => createPool(tx, editorOf(context), device.id, body))
+    const made = await findRow(poolKind, hub.database.db, companyId, id)
+    return replyWith(poolKind, context, made, { headers: { Location: `${context.url.pathname}/${id}` } })
+  },
+})
+
+const deleteMember = route({
+  method: 'DELETE',
+  path: onePath(lbMemberKind),
+  tag: TAG,
+  summary: 'Remove a member; PATCH with deleted_at null restores',
+  permissions: MANAGE,
+  resource: context => resourceOf(lbMemberKind, context),
+  query: Type.Object({ force: flag() }),
+  refusals: [409, 412],
+  async handle(context) {
+    const input = { force: flagOf(context.query.force) === true }
+    await inTransaction(context.hub.database.db, tx =>
+      deleteResource(tx, lbMemberKind, editorOf(context), context.resource.id, expectedOf(context), input),
+    )
+    return undefined
+  },
+})
+
+const status = route({
+  method: 'GET',
+  path: `${ONE}/status`,
+  tag: TAG,
+  summary: 'What of a load balancer can still answer: the whole tree',
+  permissions: VIEW,
+  resource: deviceOf,
+  answer: answer(statusResponse),
+  handle: async context => ({ data: await statusOf(context, context.resource) }),
+})
+
+/** The routes without the one that is made otherwise. */
+const without = (routes: readonly Route[], method: string): readonly Route[] =>
+  routes.filter(each => each.method !== method)
+
+export const loadBalancerRoutes: readonly Route[] = [
+  ...usualRoutes(loadBalancerKind),
+  status,
+  ...without(usualRoutes(poolKind), 'POST'),
+  createPoolRoute,
+  ...without(usualRoutes(lbMemberKind), 'DELETE'),
+  deleteMember,
+  ...usualRoutes(virtualServerKind),
+]
