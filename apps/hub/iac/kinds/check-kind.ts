@@ -1,18 +1,16 @@
 // Active checks in manifests (decision G-126).
 import { Type } from '@sinclair/typebox'
-import { and, asc, count, eq, isNull, type SQL, sql } from 'drizzle-orm'
+import { and, eq, isNull, type SQL, sql } from 'drizzle-orm'
 import { isObject, type Unchecked } from '../../../../core/json-object.ts'
 import { limits } from '../../../../core/limits.ts'
 import { checkTypes, parseTarget } from '../../checks/check-target.ts'
 import { createCheck, deleteCheck, updateCheck } from '../../checks/checks.ts'
 import { checks } from '../../platform/db/schema.ts'
-import { isAnyOf } from '../../platform/db/transaction.ts'
 import { type Words, words } from '../../platform/http/api-texts.ts'
 import { boolean, integer, oneOf, optional, text } from '../../platform/http/request-schema.ts'
 import type { Existing, ExportFilter, ManifestKind, NameFinder, Reading } from './manifest-kind.ts'
-import { isAsked } from './named-rows.ts'
+import { namedRows } from './named-rows.ts'
 import { namedScope, normalScope, scopeInput, scopeReferences, withServerNames } from './named-scope.ts'
-import { nameOfSpec } from './spec-fields.ts'
 
 const spec = Type.Object({
   name: optional(text(255)),
@@ -97,43 +95,13 @@ export const checkKind: ManifestKind = {
     if (existing !== null && existing.spec.type !== given.type) faults.set('type', words('immutable'))
     return faults
   },
-  names: async ({ db, companyId }, asked) =>
-    db
-      .select({ id: checks.id, name: checks.name })
-      .from(checks)
-      .where(and(ofCompany(companyId), isAsked(checks.id, checks.name, asked))),
-  byIds: async (reading, ids) =>
-    read(
-      reading,
-      await reading.db
-        .select()
-        .from(checks)
-        .where(and(ofCompany(reading.companyId), isAnyOf(checks.id, ids))),
-    ),
-  candidates: async (reading, given, slug) =>
-    read(
-      reading,
-      await reading.db
-        .select()
-        .from(checks)
-        .where(and(ofCompany(reading.companyId), sql`lower(${checks.name}) = lower(${nameOfSpec(given, slug)})`))
-        .orderBy(asc(checks.createdAt), asc(checks.id)),
-    ),
-  list: async (reading, filter, { limit, offset }) =>
-    read(
-      reading,
-      await reading.db
-        .select()
-        .from(checks)
-        .where(filtered(reading, filter))
-        .orderBy(asc(sql`lower(${checks.name})`), asc(checks.createdAt), asc(checks.id))
-        .limit(limit)
-        .offset(offset),
-    ),
-  count: async (reading, filter) => {
-    const [row] = await reading.db.select({ total: count() }).from(checks).where(filtered(reading, filter))
-    return row?.total ?? 0
-  },
+  ...namedRows({
+    table: checks,
+    name: checks.name,
+    ofCompany,
+    filtered,
+    read,
+  }),
   create: async ({ context }, given, find) => {
     const row = await createCheck(context, inputOf(given, find) as CheckInput)
     return row.check.id

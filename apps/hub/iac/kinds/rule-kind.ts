@@ -1,18 +1,16 @@
 // Alert rules in manifests (decision G-126). The rules that a check brought belong to the check and are none.
 import { Type } from '@sinclair/typebox'
-import { and, asc, count, eq, isNull, type SQL, sql } from 'drizzle-orm'
+import { and, eq, isNull, type SQL, sql } from 'drizzle-orm'
 import { ruleKinds, severities } from '../../../../core/alerting/rules/rule.ts'
 import type { Unchecked } from '../../../../core/json-object.ts'
 import { rules } from '../../platform/db/schema.ts'
-import { isAnyOf } from '../../platform/db/transaction.ts'
 import type { Words } from '../../platform/http/api-texts.ts'
 import { boolean, oneOf, optional, text } from '../../platform/http/request-schema.ts'
 import { conditionSchema, presentCondition } from '../../rules/rule-condition.ts'
 import { createRule, deleteRule, faultsOfRule, type RuleInput, updateRule } from '../../rules/rules.ts'
 import type { Existing, ExportFilter, ManifestKind, NameFinder, Reading } from './manifest-kind.ts'
-import { isAsked } from './named-rows.ts'
+import { namedRows } from './named-rows.ts'
 import { namedScope, normalScope, scopeInput, scopeReferences, withServerNames } from './named-scope.ts'
-import { nameOfSpec } from './spec-fields.ts'
 
 const spec = Type.Object({
   name: optional(text(255)),
@@ -100,43 +98,13 @@ export const ruleKind: ManifestKind = {
     const faults = await faultsOfRule(db, companyId, { ...given, kind: kindOf(given), scope: { all: true } })
     return new Map<string, Words>([...faults].filter(([field]) => !field.startsWith('scope')))
   },
-  names: async ({ db, companyId }, asked) =>
-    db
-      .select({ id: rules.id, name: rules.name })
-      .from(rules)
-      .where(and(ofCompany(companyId), isAsked(rules.id, rules.name, asked))),
-  byIds: async (reading, ids) =>
-    read(
-      reading,
-      await reading.db
-        .select()
-        .from(rules)
-        .where(and(ofCompany(reading.companyId), isAnyOf(rules.id, ids))),
-    ),
-  candidates: async (reading, given, slug) =>
-    read(
-      reading,
-      await reading.db
-        .select()
-        .from(rules)
-        .where(and(ofCompany(reading.companyId), sql`lower(${rules.name}) = lower(${nameOfSpec(given, slug)})`))
-        .orderBy(asc(rules.createdAt), asc(rules.id)),
-    ),
-  list: async (reading, filter, { limit, offset }) =>
-    read(
-      reading,
-      await reading.db
-        .select()
-        .from(rules)
-        .where(filtered(reading, filter))
-        .orderBy(asc(sql`lower(${rules.name})`), asc(rules.createdAt), asc(rules.id))
-        .limit(limit)
-        .offset(offset),
-    ),
-  count: async (reading, filter) => {
-    const [row] = await reading.db.select({ total: count() }).from(rules).where(filtered(reading, filter))
-    return row?.total ?? 0
-  },
+  ...namedRows({
+    table: rules,
+    name: rules.name,
+    ofCompany,
+    filtered,
+    read,
+  }),
   create: async ({ context }, given, find) => {
     const row = await createRule(context, inputOf(given, find))
     return row.rule.id

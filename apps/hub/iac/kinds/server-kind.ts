@@ -1,11 +1,11 @@
 // Servers in manifests (decision G-126).
 import { isIP } from 'node:net'
 import { Type } from '@sinclair/typebox'
-import { and, asc, count, eq, isNull, type SQL, sql } from 'drizzle-orm'
+import { and, eq, isNull, type SQL, sql } from 'drizzle-orm'
 import type { Unchecked } from '../../../../core/json-object.ts'
 import { auditRequest, changesBetween } from '../../audit/audit.ts'
 import { servers } from '../../platform/db/schema.ts'
-import { isAnyOf, lockCompany } from '../../platform/db/transaction.ts'
+import { lockCompany } from '../../platform/db/transaction.ts'
 import { invalidField } from '../../platform/http/api-error.ts'
 import { words } from '../../platform/http/api-texts.ts'
 import { integer, listOf, oneOf, optional, text } from '../../platform/http/request-schema.ts'
@@ -13,9 +13,9 @@ import { findServer, presentServer } from '../../servers/server-list.ts'
 import { settableStatuses } from '../../servers/server-response.ts'
 import { changeServer, insertServer, type ServerInput, trashServer } from '../../servers/servers.ts'
 import type { Existing, ExportFilter, ManifestKind, NameFinder, Reading } from './manifest-kind.ts'
-import { isAsked } from './named-rows.ts'
+import { namedRows } from './named-rows.ts'
 import { namesById } from './names-by-id.ts'
-import { nameOfSpec, sortedTags } from './spec-fields.ts'
+import { sortedTags } from './spec-fields.ts'
 
 const COUNT_MAX = 2_147_483_647
 const TAGS_MAX = 50
@@ -120,42 +120,13 @@ export const serverKind: ManifestKind = {
     typeof given.ip_address === 'string' && isIP(given.ip_address) === 0
       ? new Map([['ip_address', words('pattern')]])
       : new Map(),
-  names: async ({ db, companyId }, asked) =>
-    db
-      .select({ id: servers.id, name: servers.name })
-      .from(servers)
-      .where(and(ofCompany(companyId), isAsked(servers.id, servers.name, asked))),
-  byIds: async (reading, ids) =>
-    read(
-      reading,
-      await reading.db
-        .select()
-        .from(servers)
-        .where(and(ofCompany(reading.companyId), isAnyOf(servers.id, ids))),
-    ),
-  candidates: async (reading, given, slug) =>
-    read(
-      reading,
-      await reading.db
-        .select()
-        .from(servers)
-        .where(and(ofCompany(reading.companyId), sql`lower(${servers.name}) = lower(${nameOfSpec(given, slug)})`)),
-    ),
-  list: async (reading, filter, { limit, offset }) =>
-    read(
-      reading,
-      await reading.db
-        .select()
-        .from(servers)
-        .where(filtered(reading, filter))
-        .orderBy(asc(sql`lower(${servers.name})`), asc(servers.id))
-        .limit(limit)
-        .offset(offset),
-    ),
-  count: async (reading, filter) => {
-    const [row] = await reading.db.select({ total: count() }).from(servers).where(filtered(reading, filter))
-    return row?.total ?? 0
-  },
+  ...namedRows({
+    table: servers,
+    name: servers.name,
+    ofCompany,
+    filtered,
+    read,
+  }),
   create: async ({ hub, tx, context, companyId }, given, find) => {
     await lockCompany(tx, companyId)
     const name = String(given.name)

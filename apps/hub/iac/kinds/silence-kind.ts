@@ -1,6 +1,6 @@
 // Silences in manifests (decision G-126). A silence has no name: one without binding is known by its reason and end.
 import { Type } from '@sinclair/typebox'
-import { and, asc, count, eq, isNull, type SQL, sql } from 'drizzle-orm'
+import { and, eq, isNull, type SQL, sql } from 'drizzle-orm'
 import { isObject, type Unchecked } from '../../../../core/json-object.ts'
 import { frequencies } from '../../../../core/lifecycle/silence-windows.ts'
 import { limits } from '../../../../core/limits.ts'
@@ -10,7 +10,7 @@ import { type Words, words } from '../../platform/http/api-texts.ts'
 import { instant, integer, listOf, oneOf, optional, text, timeZone } from '../../platform/http/request-schema.ts'
 import { createSilence, deleteSilence, updateSilence } from '../../silences/silences.ts'
 import type { Existing, ExportFilter, ManifestKind, NameFinder, Reading } from './manifest-kind.ts'
-import { isAsked } from './named-rows.ts'
+import { namedRows } from './named-rows.ts'
 import { namedScope, normalScope, scopeInput, scopeReferences, withServerNames } from './named-scope.ts'
 
 const REASON_MAX = 500
@@ -145,50 +145,19 @@ export const silenceKind: ManifestKind = {
     else if (endMs <= hub.now() && given.recurrence == null) faults.set('ends_at', words('future'))
     return faults
   },
-  names: async ({ db, companyId }, asked) =>
-    db
-      .select({ id: silences.id, name: silences.reason })
-      .from(silences)
-      .where(and(ofCompany(companyId), isAsked(silences.id, silences.reason, asked))),
-  byIds: async (reading, ids) =>
-    read(
-      reading,
-      await reading.db
-        .select()
-        .from(silences)
-        .where(and(ofCompany(reading.companyId), isAnyOf(silences.id, ids))),
-    ),
-  candidates: async (reading, given) =>
-    read(
-      reading,
-      await reading.db
-        .select()
-        .from(silences)
-        .where(
-          and(
-            ofCompany(reading.companyId),
-            isNull(silences.cancelledAt),
-            eq(silences.reason, String(given.reason)),
-            sql`${silences.endsAt} = ${isoOf(given.ends_at)}::timestamptz`,
-          ),
-        )
-        .orderBy(asc(silences.createdAt), asc(silences.id)),
-    ),
-  list: async (reading, filter, { limit, offset }) =>
-    read(
-      reading,
-      await reading.db
-        .select()
-        .from(silences)
-        .where(filtered(reading, filter))
-        .orderBy(asc(silences.createdAt), asc(silences.id))
-        .limit(limit)
-        .offset(offset),
-    ),
-  count: async (reading, filter) => {
-    const [row] = await reading.db.select({ total: count() }).from(silences).where(filtered(reading, filter))
-    return row?.total ?? 0
-  },
+  ...namedRows({
+    table: silences,
+    name: silences.reason,
+    ofCompany,
+    filtered,
+    isMeant: given =>
+      and(
+        isNull(silences.cancelledAt),
+        eq(silences.reason, String(given.reason)),
+        sql`${silences.endsAt} = ${isoOf(given.ends_at)}::timestamptz`,
+      ),
+    read,
+  }),
   create: async ({ context }, given, find) => {
     const row = await createSilence(context, inputOf(given, find))
     return row.silence.id

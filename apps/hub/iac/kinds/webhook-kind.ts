@@ -1,20 +1,18 @@
 // Webhooks in manifests (resources.md §6). The secret of one that a manifest makes is read by rotating it.
 import { Type } from '@sinclair/typebox'
-import { and, asc, count, eq, type SQL, sql } from 'drizzle-orm'
+import { and, eq, type SQL, sql } from 'drizzle-orm'
 import { severities } from '../../../../core/alerting/rules/rule.ts'
 import type { Unchecked } from '../../../../core/json-object.ts'
 import { templateTypes } from '../../notifications/templates.ts'
 import { mayCall } from '../../notifications/webhook.ts'
 import { webhooks } from '../../platform/db/schema-identity.ts'
-import { isAnyOf } from '../../platform/db/transaction.ts'
 import { type Words, words } from '../../platform/http/api-texts.ts'
 import { boolean, listOf, oneOf, optional, text } from '../../platform/http/request-schema.ts'
 import { toScope } from '../../scopes/scope.ts'
 import { changeWebhook, createWebhook, deleteWebhook, webhookCollection } from '../../webhooks/webhooks.ts'
 import type { Existing, ExportFilter, ManifestKind, NameFinder, Reading } from './manifest-kind.ts'
-import { isAsked } from './named-rows.ts'
+import { namedRows } from './named-rows.ts'
 import { namedScope, normalScope, scopeInput, scopeReferences, withServerNames } from './named-scope.ts'
-import { nameOfSpec } from './spec-fields.ts'
 
 const spec = Type.Object({
   name: optional(text(255)),
@@ -86,43 +84,13 @@ export const webhookKind: ManifestKind = {
     const mayBe = isSame || (await mayCall(hub, String(given.url)))
     return mayBe ? new Map<string, Words>() : new Map([['url', words('private_url')]])
   },
-  names: async ({ db, companyId }, asked) =>
-    db
-      .select({ id: webhooks.id, name: webhooks.name })
-      .from(webhooks)
-      .where(and(eq(webhooks.companyId, companyId), isAsked(webhooks.id, webhooks.name, asked))),
-  byIds: async (reading, ids) =>
-    read(
-      reading,
-      await reading.db
-        .select()
-        .from(webhooks)
-        .where(and(eq(webhooks.companyId, reading.companyId), isAnyOf(webhooks.id, ids))),
-    ),
-  candidates: async (reading, given, slug) =>
-    read(
-      reading,
-      await reading.db
-        .select()
-        .from(webhooks)
-        .where(filtered(reading, { name: nameOfSpec(given, slug) }))
-        .orderBy(asc(webhooks.createdAt), asc(webhooks.id)),
-    ),
-  list: async (reading, filter, { limit, offset }) =>
-    read(
-      reading,
-      await reading.db
-        .select()
-        .from(webhooks)
-        .where(filtered(reading, filter))
-        .orderBy(asc(sql`lower(${webhooks.name})`), asc(webhooks.createdAt), asc(webhooks.id))
-        .limit(limit)
-        .offset(offset),
-    ),
-  count: async (reading, filter) => {
-    const [row] = await reading.db.select({ total: count() }).from(webhooks).where(filtered(reading, filter))
-    return row?.total ?? 0
-  },
+  ...namedRows({
+    table: webhooks,
+    name: webhooks.name,
+    ofCompany: companyId => eq(webhooks.companyId, companyId),
+    filtered,
+    read,
+  }),
   create: async ({ context }, given, find) => (await createWebhook(context, inputOf(given, find))).row.id,
   update: async ({ context, tx, companyId }, { id }, changed, given, find) => {
     const row = await webhookCollection.find(tx.db, companyId, id)
