@@ -1,7 +1,7 @@
 // The whole check: generated code, types, format and lint, then every test, each file group in a process of its own
 // (one embedded engine a process), as many at a time as the cores bear. Prints one line a step, when it ends, and
 // closes with `N passed, M failed`. Options: names of groups to run only those; `--cores 0` runs one after the other.
-import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statfsSync } from 'node:fs'
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statfsSync, statSync } from 'node:fs'
 import { availableParallelism, freemem, tmpdir } from 'node:os'
 import { basename, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -59,9 +59,10 @@ const loads: Readonly<Record<string, Load>> = {
   // With what waits for it.
   build: { seconds: 130, cores: 1.2 },
   'test/system/first-alert': { seconds: 113, cores: 0.3 },
-  'test/api 1/3': { seconds: 75, cores: 1 },
-  'test/api 2/3': { seconds: 75, cores: 1 },
-  'test/api 3/3': { seconds: 75, cores: 1 },
+  'test/api 1/4': { seconds: 100, cores: 1 },
+  'test/api 2/4': { seconds: 100, cores: 1 },
+  'test/api 3/4': { seconds: 100, cores: 1 },
+  'test/api 4/4': { seconds: 100, cores: 1 },
   'test/samples/over HTTP': { seconds: 80, cores: 0.8 },
   'test/redis': { seconds: 80, cores: 0.7 },
   'test/web': { seconds: 150, cores: 0.9 },
@@ -148,7 +149,19 @@ async function postgresOf(folder: string): Promise<Record<string, string>> {
 const isFileAStep: ReadonlySet<string> = new Set(['test/samples', 'test/system'])
 
 /** Folders with so many tests that several processes share their files. */
-const partsOfFolder: Readonly<Record<string, number>> = { 'test/api': 3 }
+const partsOfFolder: Readonly<Record<string, number>> = { 'test/api': 4 }
+
+/** The files of a folder dealt out by size, the largest first, each to the part that has least yet. */
+function filesOfParts(files: readonly string[], parts: number): string[][] {
+  const dealt = Array.from({ length: parts }, () => ({ bytes: 0, files: [] as string[] }))
+  const sized = files.map(file => ({ file, bytes: statSync(join(root, file)).size }))
+  for (const { file, bytes } of sized.sort((a, b) => b.bytes - a.bytes || a.file.localeCompare(b.file))) {
+    const least = dealt.reduce((best, part) => (part.bytes < best.bytes ? part : best))
+    least.bytes += bytes
+    least.files.push(file)
+  }
+  return dealt.map(part => part.files)
+}
 
 const testFilesOf = (folder: string): string[] =>
   readdirSync(join(root, folder))
@@ -199,15 +212,10 @@ function stepsOfFolder(folder: string): Step[] {
   const after = folder === 'test/system' ? { after: 'build' } : {}
   const parts = partsOfFolder[folder] ?? 1
   if (parts > 1)
-    return Array.from({ length: parts }, (_, part) => ({
+    return filesOfParts(files, parts).map((ofPart, part) => ({
       name: `${folder} ${part + 1}/${parts}`,
       ...after,
-      run: () =>
-        runTests(
-          folder,
-          files.filter((_, at) => at % parts === part),
-          more,
-        ),
+      run: () => runTests(folder, ofPart, more),
     }))
   if (!isFileAStep.has(folder)) return [{ name: folder, ...after, run: () => runTests(folder, files, more) }]
   return files.map(file => ({
