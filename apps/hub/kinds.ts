@@ -1,5 +1,7 @@
 // Every kind of resource that the hub knows: those of the registry, and what stood before it.
 
+import { certificateKind } from './certificates/certificate.ts'
+import { certificateActs } from './certificates/look.ts'
 import { dnsRecordKind } from './dns/dns-record.ts'
 import { dnsServerKind } from './dns/dns-server.ts'
 import { dnsZoneKind } from './dns/dns-zone.ts'
@@ -18,6 +20,7 @@ import { outsideKinds } from './resources/outside-kinds.ts'
 export const kinds: readonly Kind[] = [
   subnetKind,
   ipAddressKind,
+  withActs(certificateKind, certificateActs),
   dnsServerKind,
   withActs(dnsZoneKind, zoneActs),
   dnsRecordKind,

@@ -4,6 +4,7 @@ import { agentRoutes } from './agents/routes.ts'
 import { alertRoutes } from './alerts/routes.ts'
 import { approvalRoutes } from './approvals/routes.ts'
 import { auditRoutes } from './audit/routes.ts'
+import { certificateRoutes } from './certificates/routes.ts'
 import { checkRoutes } from './checks/routes.ts'
 import { collectorRoutes } from './collector-api/routes.ts'
 import { collectorAdminRoutes } from './collectors/routes.ts'
@@ -58,6 +59,7 @@ export const apiRoutes: readonly Route[] = [
   ...networkRoutes,
   ...optionRoutes,
   ...searchRoutes,
+  ...certificateRoutes,
   ...dnsRoutes,
   ...loadBalancerRoutes,
   ...identityRoutes,

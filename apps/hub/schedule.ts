@@ -4,6 +4,7 @@ import { sql } from 'drizzle-orm'
 import { revokeAgents } from './agents/agents.ts'
 import { tickTickets } from './approvals/clock.ts'
 import { addUpAuditCounts } from './audit/audit-count.ts'
+import { judgeDueCertificates, lookAtDuePlaces } from './certificates/certificate-watch.ts'
 import { purgeAtCollectors } from './collectors/collector-jobs.ts'
 import { purgeCompany } from './companies/companies.ts'
 import { verifyDueZones } from './dns/zone-schedule.ts'
@@ -152,6 +153,8 @@ const tasks: readonly Task[] = [
   { name: 'subnet_usage', periodSeconds: 5, run: refreshUsage },
   { name: 'address_watch', periodSeconds: MINUTE, run: watchAddresses },
   { name: 'plan_expiry', periodSeconds: MINUTE, run: applyExpiredPlans },
+  { name: 'certificate_places', periodSeconds: 20, run: lookAtDuePlaces },
+  { name: 'certificate_dates', periodSeconds: MINUTE, run: judgeDueCertificates },
   { name: 'load_balancers', periodSeconds: 15, run: watchLoadBalancers },
   { name: 'zone_verification', periodSeconds: 20, run: verifyDueZones },
   { name: 'ended_suppressions', periodSeconds: 20, run: tellEndedSuppressions },

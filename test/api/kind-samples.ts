@@ -1,5 +1,6 @@
 // For each kind of the registry: a body that creates one, made anew for each index, and a change of one. A new kind
 // gets an entry here, and test/api/kinds.test.ts then holds it to the rules of all kinds.
+import { firstCertificate } from '../ingest/certificates.ts'
 import type { Call, Json } from './hub-harness.ts'
 
 type KindSample = {
@@ -50,5 +51,9 @@ export const kindSamples: Readonly<Record<string, KindSample>> = {
   dns_record: {
     body: index => ({ name: `host-${index}`, type: 'A', value: '192.0.2.1' }),
     change: { comment: 'changed' },
+  },
+  certificate: {
+    body: index => ({ name: `Certificate ${index}`, pem: firstCertificate.cert }),
+    change: { renew_before_days: 45 },
   },
 }

@@ -45,6 +45,8 @@ type Traits = {
   readonly normal?: (value: never) => unknown
   /** Not part of a manifest, for example because it repeats another field. */
   readonly manifest?: false
+  /** The value in a manifest, where answers do not show it: of a row, and the form in which two are compared. */
+  readonly inManifest?: { readonly show: (row: Values) => unknown; readonly normal: (value: unknown) => unknown }
 }
 
 export type Field<T = unknown> = Traits & {

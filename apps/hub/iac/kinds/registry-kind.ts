@@ -42,6 +42,7 @@ const plain = (value: unknown): unknown => (value instanceof Date ? value.toISOS
 /** A value in the form in which answers show it; parts of an object stay as they were given. */
 function shownForm([, name, field]: SpecField, value: unknown): unknown {
   if (value === null) return field.fallback
+  if (field.inManifest) return field.inManifest.normal(value)
   const normal = field.normal ? field.normal(value as never) : value
   if (isObject(normal)) return normal
   return plain(
@@ -84,6 +85,7 @@ class RegistryKind {
       // The columns that every kind has.
       const row = given as Row
       const spec = this.fields.map(([key, name, field]) => {
+        if (field.inManifest) return [key, field.inManifest.show(row)]
         if (field.to === undefined) return [key, plain(field.show(row, name)[name])]
         const shown = textsOf(row[name]).map(id => names.get(name)?.get(id) ?? id)
         return [key, isList(field) ? shown.sort() : (shown[0] ?? null)]

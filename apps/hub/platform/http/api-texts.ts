@@ -312,6 +312,51 @@ const texts = {
     en: 'does not resolve, or leads to an address that the hub may not connect to',
     vi: 'không phân giải được, hoặc trỏ tới địa chỉ mà hub không được phép kết nối',
   },
+  pem_no_certificate: {
+    en: 'holds no CERTIFICATE block; give the chain as PEM, the leaf first',
+    vi: 'không có khối CERTIFICATE; hãy gửi chuỗi chứng chỉ dạng PEM, chứng chỉ của máy chủ đứng đầu',
+  },
+  pem_private_key: {
+    en: 'holds a private key, which does not belong here; nothing of it was kept',
+    vi: 'chứa khóa riêng, không được gửi ở đây; không có gì được lưu lại',
+  },
+  pem_too_many: { en: 'has more than 10 certificates', vi: 'có hơn 10 chứng chỉ' },
+  pem_unreadable: { en: 'has a certificate that cannot be read', vi: 'có chứng chỉ không đọc được' },
+  certificate_source: {
+    en: 'is required, unless an endpoint says where the certificate is served',
+    vi: 'là bắt buộc, trừ khi có endpoint cho biết chứng chỉ được dùng ở đâu',
+  },
+  certificate_upload: {
+    en: 'a renewed certificate is sent to /certificates/upload',
+    vi: 'chứng chỉ đã gia hạn phải được gửi tới /certificates/upload',
+  },
+  certificate_older: { en: 'begins before the certificate that stands', vi: 'bắt đầu trước chứng chỉ hiện tại' },
+  certificate_several: {
+    en: 'several certificates have these names; say which one is meant',
+    vi: 'có nhiều chứng chỉ với các tên này; hãy chỉ rõ chứng chỉ nào',
+  },
+  certificate_not_seen: {
+    en: 'no certificate was uploaded or seen yet',
+    vi: 'chưa có chứng chỉ nào được tải lên hoặc nhìn thấy',
+  },
+  key_mismatch: { en: 'does not belong to the certificate', vi: 'không khớp với chứng chỉ' },
+  key_unreadable: {
+    en: 'cannot be read; it must be PEM without a password',
+    vi: 'không đọc được; phải là PEM không có mật khẩu',
+  },
+  deployment_exists: {
+    en: 'is a deployment of this certificate already',
+    vi: 'đã là nơi triển khai của chứng chỉ này',
+  },
+  deployment_linked: {
+    en: 'comes with a virtual server or site; take the certificate away there',
+    vi: 'thuộc về một virtual server hoặc site; hãy gỡ chứng chỉ ở đó',
+  },
+  deployment_last: {
+    en: 'is the only source of this certificate; delete the certificate, or upload it first',
+    vi: 'là nguồn duy nhất của chứng chỉ này; hãy xóa chứng chỉ, hoặc tải chứng chỉ lên trước',
+  },
+  server_without_address: { en: 'the server has no address', vi: 'máy chủ không có địa chỉ' },
   private_url: { en: 'must be https and lead to a public address', vi: 'phải là https và trỏ tới địa chỉ công khai' },
   not_draft: { en: 'the server is not a draft', vi: 'máy chủ không phải bản nháp' },
   iac_origin: {

@@ -18,6 +18,7 @@ const OPENAPI_VERSION = '3.1.0'
 
 const TAGS: Readonly<Record<string, string>> = {
   DNS: 'Zones, records and name servers: what is intended, and what servers answer.',
+  'SSL certificates': 'What expires when, and where an old one is still served.',
   'Monitoring licenses': 'Keys by which servers enroll.',
   Servers: 'The inventory of servers, their health, their time series.',
   'Monitoring agents': 'The agents that report for servers.',
@@ -131,6 +132,10 @@ const PARAMETER_TEXTS: Readonly<Record<string, string>> = {
   name: 'The exact name of a binary or source package.',
   version_lt: 'Only versions before this one.',
   version_gte: 'Only this version and later ones.',
+  expires_before: 'Only those that end at or before this time.',
+  expires_after: 'Only those that end at or after this time.',
+  hostname: 'Only those that are good for this host name or address; wildcards count.',
+  endpoint: 'Only those that are served at this host, or host and port.',
   cursor: 'Where the page before ended: its `next_cursor`.',
 }
 

@@ -1,0 +1,150 @@
+// Looks at the places where certificates are served (R-032): by the clock, and when somebody asks. A newer leaf with
+// the same names becomes a version; everything else follows from what was seen (settle.ts).
+import { sql } from 'drizzle-orm'
+import type { Unchecked } from '../../../core/json-object.ts'
+import type { Hub } from '../hub-context.ts'
+import { inTransaction, type Tx } from '../platform/db/transaction.ts'
+import { resolveTarget } from '../platform/outbound.ts'
+import { type Editor, hubEditor } from '../resources/editor.ts'
+import { lockRow } from '../resources/resource-rows.ts'
+import { RunFailed } from '../resources/runs.ts'
+import { updateResource } from '../resources/write-resource.ts'
+import { type Certificate, certificateKind } from './certificate.ts'
+import { type Chain, chainOfDer, hasSameNames, type TrustedRoots } from './chain.ts'
+import { type Deployment, deploymentsOf, placeOf } from './deployments.ts'
+import { askedName } from './endpoint.ts'
+import { rootsOf, settleCertificate } from './settle.ts'
+import { lookAtTls, NotSeen } from './tls-look.ts'
+import { storeVersion } from './versions.ts'
+
+/** At most so many connections of one hub at once (RES-117). */
+const CONNECTIONS_MAX = 20
+
+type Seen = { readonly place: Deployment } & (
+  | { readonly error: string }
+  | { readonly error: null; readonly chain: Chain; readonly tlsVersion: string }
+)
+
+/** Lets so many pass at once; the others wait in their order. */
+class Gate {
+  #free: number
+  readonly #waiting: (() => void)[] = []
+
+  constructor(places: number) {
+    this.#free = places
+  }
+
+  async within<T>(act: () => Promise<T>): Promise<T> {
+    if (this.#free > 0) this.#free--
+    else await new Promise<void>(resolve => this.#waiting.push(resolve))
+    try {
+      return await act()
+    } finally {
+      const next = this.#waiting.shift()
+      if (next) next()
+      else this.#free++
+    }
+  }
+}
+
+const connections = new Gate(CONNECTIONS_MAX)
+
+/** The name that is asked for at a server: a name of the certificate, since the server has an address only. */
+const nameFor = ({ kind, host, sni }: Deployment, { hostnames }: Certificate): string | null =>
+  kind === 'server' && sni === null
+    ? (hostnames.find(name => !name.startsWith('*.') && askedName({ host: name, sni: null }) !== null) ?? null)
+    : askedName({ host: host ?? '', sni })
+
+async function lookAt(hub: Hub, certificate: Certificate, place: Deployment, roots: TrustedRoots): Promise<Seen> {
+  if (place.host === null) return { place, error: 'no_address' }
+  const resolved = await resolveTarget(hub.config, place.host)
+  if ('fault' in resolved) return { place, error: resolved.fault }
+  try {
+    const { sent, tlsVersion } = await lookAtTls(resolved.addresses[0] ?? '', place.port, nameFor(place, certificate))
+    return { place, error: null, chain: chainOfDer(sent, roots, new Date(hub.now())), tlsVersion }
+  } catch (error) {
+    return { place, error: error instanceof NotSeen ? error.message : 'unreadable' }
+  }
+}
+
+async function storeSeen(tx: Tx, companyId: string, seen: readonly Seen[], now: Date): Promise<void> {
+  const rows = seen.map(each => ({
+    id: each.place.id,
+    error: each.error,
+    fingerprint: each.error === null ? each.chain.leaf.fingerprint : null,
+    not_after: each.error === null ? each.chain.leaf.notAfter : null,
+    chain_complete: each.error === null ? each.chain.complete : null,
+    tls_version: each.error === null ? each.tlsVersion : null,
+  }))
+  await tx.db.execute(sql`
+    update certificate_deployments d set error = x.error, fingerprint_sha256 = x.fingerprint, not_after = x.not_after,
+      chain_complete = x.chain_complete, tls_version = x.tls_version, checked_at = ${now.toISOString()}::timestamptz
+    from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as x (id uuid, error text, fingerprint text,
+      not_after timestamptz, chain_complete boolean, tls_version text)
+    where d.company_id = ${companyId} and d.id = x.id`)
+}
+
+/** Takes a leaf that was seen as a version, when it is one of the certificate. */
+async function takeVersion(tx: Tx, editor: Editor, id: string, chain: Chain): Promise<void> {
+  const current = await lockRow(certificateKind, tx, editor.companyId, id)
+  const { fingerprint_sha256: fingerprint, sans, common_name: commonName } = current
+  const { leaf } = chain
+  if (fingerprint !== null && !hasSameNames({ sans, commonName }, leaf)) return
+  // A server may send less of the chain than was uploaded, and an operator less than a server sends.
+  if (leaf.fingerprint === fingerprint && (!chain.complete || current.chain?.complete === true)) return
+  await storeVersion(tx, { companyId: editor.companyId, certificateId: id, chain, source: 'observed', userId: null })
+  if (current.not_before !== null && leaf.notBefore < current.not_before) return
+  const columns = { pem: chain.pem, ...(fingerprint === null ? { source: 'observed' } : {}) }
+  await updateResource(tx, certificateKind, editor, id, {}, { columns, action: 'observe', note: leaf.fingerprint })
+}
+
+/** Looks at some places of a certificate and stores what was seen. Throws 404 when it is gone meanwhile. */
+export async function lookAtCertificate(
+  hub: Hub,
+  certificate: Certificate,
+  places: readonly Deployment[],
+): Promise<readonly Seen[]> {
+  const { id, company_id: companyId } = certificate
+  const { db } = hub.database
+  const roots = await rootsOf(hub, db, companyId)
+  const seen = await Promise.all(places.map(place => connections.within(() => lookAt(hub, certificate, place, roots))))
+  const editor = hubEditor(hub, companyId)
+  await inTransaction(db, async tx => {
+    await lockRow(certificateKind, tx, companyId, id)
+    for (const each of seen) if (each.error === null) await takeVersion(tx, editor, id, each.chain)
+    await storeSeen(tx, companyId, seen, new Date(hub.now()))
+    const seenIds = new Set(places.map(place => place.id))
+    await settleCertificate(tx, hub, certificateKind.info, companyId, id, seenIds)
+  })
+  return seen
+}
+
+/** Looks at every place now. The result of the run. Throws RunFailed. */
+async function checkCertificate({ hub, companyId }: Editor, row: Certificate): Promise<Unchecked> {
+  const { db } = hub.database
+  const seen = await lookAtCertificate(hub, row, await deploymentsOf(db, companyId, [row.id]))
+  if (seen.length > 0 && seen.every(({ error }) => error === 'target_not_allowed'))
+    throw new RunFailed('target_not_allowed')
+  const now = await deploymentsOf(db, companyId, [row.id])
+  return {
+    deployments: now.map(place => ({
+      id: place.id,
+      place: placeOf(place),
+      state: place.state,
+      error: place.error,
+      fingerprint: place.fingerprint_sha256,
+      not_after: place.not_after,
+    })),
+  }
+}
+
+/** What the run of a renewal answers. People are told by whoever watches the run's certificate. */
+const renew = async ({ row }: { readonly row: Certificate }): Promise<Unchecked> => ({ renewal: row.renewal })
+
+export const certificateActs = {
+  renew: { work: renew },
+  check: {
+    work: ({ editor, row }: { readonly editor: Editor; readonly row: Certificate }): Promise<Unchecked> =>
+      checkCertificate(editor, row),
+  },
+}

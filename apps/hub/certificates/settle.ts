@@ -1,0 +1,203 @@
+// After every change and every look: what is said of a certificate follows from its rows. The state of each deployment,
+// how far its renewal is, its conditions, and when the clock will change any of that.
+import { sql } from 'drizzle-orm'
+import type { Hub } from '../hub-context.ts'
+import type { Executor } from '../platform/db/connect.ts'
+import type { Tx } from '../platform/db/transaction.ts'
+import { setConditions } from '../resources/conditions.ts'
+import type { KindInfo } from '../resources/kind-info.ts'
+import { conditionCodes, judge } from './certificate-conditions.ts'
+import { DAY_MS } from './certificate-state.ts'
+import { type Chain, isGoodFor, readChain, TrustedRoots } from './chain.ts'
+import { type Deployment, type DeploymentState, deploymentsOf, servedNames } from './deployments.ts'
+import { type Renewal, renewalNow } from './renewal.ts'
+import { revocationsOf } from './versions.ts'
+
+const HOUR_MS = 3_600_000
+const USUAL_INTERVAL_MS = 6 * HOUR_MS
+const INTERVAL_NEAR_END_MS = HOUR_MS
+const NEAR_END_DAYS = 7
+const SECOND_TRY_MS = 60_000
+/** Health is unknown when nobody has looked for so many intervals (R-009). */
+const INTERVALS_TO_UNKNOWN = 3
+
+type Row = {
+  status: string
+  pem: string | null
+  fingerprint: string | null
+  sans: string[]
+  common_name: string | null
+  hostnames: string[]
+  warn_days: number[] | null
+  auto_renewed: boolean
+  not_before: Date | string | null
+  not_after: Date | string | null
+  renewal: Renewal | null
+  chain: KeptChain | null
+}
+
+/** How a chain is shown and kept. */
+export const keptChain = ({ complete, trusted, orderFixed, expiresFirst, problems }: Chain): KeptChain => ({
+  complete,
+  trusted,
+  order_fixed: orderFixed,
+  expires_first: expiresFirst && {
+    subject: expiresFirst.subject,
+    not_after: expiresFirst.notAfter.toISOString(),
+  },
+  problems,
+})
+export type KeptChain = {
+  readonly complete: boolean
+  readonly trusted: boolean
+  readonly order_fixed: boolean
+  readonly expires_first: { readonly subject: string; readonly not_after: string } | null
+  readonly problems: readonly string[]
+}
+
+const UNRELATED = 'unrelated_certificate'
+/** A chain that is judged again, by the roots and the clock of today; how it was given stays known. */
+function judgedAgain(before: KeptChain | null, chain: Chain): KeptChain {
+  const now = keptChain(chain)
+  if (before === null) return now
+  const problems = [...now.problems, ...before.problems.filter(problem => problem === UNRELATED)]
+  return { ...now, order_fixed: before.order_fixed, problems }
+}
+
+/** The roots that a company trusts. */
+export const rootsOf = async ({ state }: Hub, db: Executor, companyId: string): Promise<TrustedRoots> =>
+  new TrustedRoots(await state.valueIn(db, companyId, 'certificates.extra_roots'))
+
+/** The stages of a company, the largest first. */
+export async function usualWarnDays({ state }: Hub, db: Executor, companyId: string): Promise<readonly number[]> {
+  return ((await state.valueIn(db, companyId, 'certificates.warn_days')) ?? []).toSorted((a, b) => b - a)
+}
+
+type Names = {
+  readonly sans: readonly string[]
+  readonly commonName: string | null
+  readonly hostnames: readonly string[]
+}
+
+/** Names that the certificate must be good for, or is asked for where it is served, and is not. */
+export const hostnameProblemsOf = ({ hostnames, ...leaf }: Names, deployments: readonly Deployment[]): string[] =>
+  [...new Set([...hostnames, ...servedNames(deployments)])].filter(name => !isGoodFor(leaf, name))
+
+type Current = { readonly fingerprint: string; readonly notBefore: Date }
+
+function stateOf(
+  { error, fingerprint_sha256: seen, not_after: end, made_by }: Deployment,
+  current: Current | null,
+  now: Date,
+): DeploymentState {
+  // Virtual servers and sites often lie where the hub may not look: that is no problem of theirs.
+  if (error === 'target_not_allowed' && made_by === 'link') return 'unknown'
+  if (error !== null) return 'unreachable'
+  if (seen === null) return 'unknown'
+  // A leaf that holds from tomorrow on is rightly not served today.
+  if (current === null || (seen !== current.fingerprint && current.notBefore <= now)) return 'other'
+  return end !== null && end <= now ? 'expired' : 'ok'
+}
+
+function problemOf(place: Deployment, state: DeploymentState): string | null {
+  if (state === 'ok') return place.chain_complete === false ? 'chain' : null
+  return state === 'unknown' ? null : state
+}
+
+/** A place as it stands now. `isSeen`: it was looked at just now, so that what is wrong counts once more. */
+function settled(place: Deployment, current: Current | null, isSeen: boolean, now: Date): Deployment {
+  const state = stateOf(place, current, now)
+  const problem = problemOf(place, state)
+  const isSame = problem === place.problem
+  const failures = problem === null ? 0 : isSame ? place.failures + (isSeen ? 1 : 0) : 1
+  return { ...place, state, problem, failures }
+}
+
+/** How long until a place is looked at again. */
+const intervalMs = (notAfter: Date | null, now: Date): number =>
+  notAfter !== null && Math.abs(notAfter.getTime() - now.getTime()) <= NEAR_END_DAYS * DAY_MS
+    ? INTERVAL_NEAR_END_MS
+    : USUAL_INTERVAL_MS
+
+async function storeDeployments(
+  tx: Tx,
+  companyId: string,
+  deployments: readonly Deployment[],
+  seenIds: ReadonlySet<string>,
+  interval: number,
+  now: Date,
+): Promise<void> {
+  const rows = deployments.map(({ id, state, problem, failures }) => {
+    const waitMs = problem !== null && failures === 1 ? SECOND_TRY_MS : interval
+    return { id, state, problem, failures, next: seenIds.has(id) ? new Date(now.getTime() + waitMs) : null }
+  })
+  await tx.db.execute(sql`
+    update certificate_deployments d set state = x.state, problem = x.problem, failures = x.failures,
+      next_check_at = coalesce(x.next, d.next_check_at)
+    from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as x (id uuid, state text, problem text, failures int,
+      next timestamptz)
+    where d.company_id = ${companyId} and d.id = x.id and (x.next is not null
+      or (d.state, d.problem, d.failures) is distinct from (x.state, x.problem, x.failures))`)
+}
+
+/** Until when what was seen speaks for the certificate; null when nobody looks. */
+function probeUntil(deployments: readonly Deployment[], interval: number): Date | null {
+  const watched = deployments.filter(({ error, made_by }) => !(error === 'target_not_allowed' && made_by === 'link'))
+  if (watched.length === 0) return null
+  // A place that nobody has looked at says nothing from the beginning.
+  const times = watched.map(({ checked_at: at }) => (at === null ? 0 : at.getTime() + INTERVALS_TO_UNKNOWN * interval))
+  return new Date(Math.min(...times))
+}
+
+const NOBODY: ReadonlySet<string> = new Set()
+
+/** Brings all of it up to date, in the transaction of the change. `seenIds`: deployments that were looked at. */
+export async function settleCertificate(
+  tx: Tx,
+  hub: Hub,
+  info: KindInfo,
+  companyId: string,
+  id: string,
+  seenIds: ReadonlySet<string> = NOBODY,
+): Promise<void> {
+  const [row] = await tx.db.execute<Row>(sql`
+    select status, pem, fingerprint_sha256 as fingerprint, sans, common_name, hostnames, warn_days, auto_renewed,
+      not_before, not_after, renewal, chain from certificates
+    where company_id = ${companyId} and id = ${id} and deleted_at is null for no key update`)
+  if (!row) return
+  const now = new Date(hub.now())
+  const { fingerprint } = row
+  const notAfter = row.not_after === null ? null : new Date(row.not_after)
+  const leaf =
+    fingerprint !== null && notAfter !== null && row.not_before !== null
+      ? { fingerprint, notAfter, notBefore: new Date(row.not_before) }
+      : null
+  const places = await deploymentsOf(tx.db, companyId, [id])
+  const deployments = places.map(place => settled(place, leaf, seenIds.has(place.id), now))
+  const interval = intervalMs(notAfter, now)
+  await storeDeployments(tx, companyId, deployments, seenIds, interval, now)
+  const read = row.pem === null ? null : readChain(row.pem, await rootsOf(hub, tx.db, companyId), now)
+  const chain = typeof read === 'string' ? null : read
+  const renewal = renewalNow(row.renewal, { fingerprint, deployments, isGone: row.status === 'retired' }, now)
+  const names = { sans: row.sans, commonName: row.common_name, hostnames: row.hostnames }
+  const { findings, nextAt } = judge(
+    {
+      leaf,
+      versions: await revocationsOf(tx.db, id),
+      chain,
+      warnDays: row.warn_days ?? (await usualWarnDays(hub, tx.db, companyId)),
+      autoRenewed: row.auto_renewed,
+      hostnameProblems: leaf ? hostnameProblemsOf(names, deployments) : [],
+      deployments,
+      renewal,
+    },
+    now,
+  )
+  await tx.db.execute(sql`
+    update certificates set renewal = ${renewal && JSON.stringify(renewal)}::jsonb,
+      chain = ${chain && JSON.stringify(judgedAgain(row.chain, chain))}::jsonb,
+      judge_at = ${nextAt?.toISOString() ?? null}::timestamptz,
+      probe_until = ${probeUntil(deployments, interval)?.toISOString() ?? null}::timestamptz
+    where company_id = ${companyId} and id = ${id}`)
+  await setConditions(tx, info, companyId, [id], conditionCodes, new Map([[id, findings]]))
+}
