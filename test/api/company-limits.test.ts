@@ -205,7 +205,7 @@ describe('pages of the feeds', () => {
       // Pages are also bounded by the number of records, and go on where they ended.
       expect((await pages(feed, start, 1)).map(page => page.records.length)).toEqual(Array.from({ length: 8 }, () => 1))
     }
-  }, 30_000)
+  }, 120_000)
 
   test('[COL-025] [COL-089] tombstones that lie behind the end of a page are of the next one', async () => {
     const { start } = await crowd(20_000, 6)
@@ -222,7 +222,7 @@ describe('pages of the feeds', () => {
     expect(all.length).toBeGreaterThan(1)
     await sql`delete from monitoring_rules where sync_version > ${start}`
     await sql`delete from monitoring_feed_tombstones where sync_version > ${start}`
-  }, 30_000)
+  }, 120_000)
 
   test('[COL-028] [COL-033] [COL-036] a tombstone says which record is gone and nothing of what it was, and nothing more is kept', async () => {
     const own = await hub.tenant()

@@ -114,7 +114,7 @@ describe('moves', () => {
       const tree = await parent.call('GET', '/companies')
       expect(tree.body.meta.total).toBe(3)
     }
-  }, 60_000)
+  }, 120_000)
 
   test('moves between trees do not either', async () => {
     const { db, client } = hub.hub.database
@@ -131,7 +131,7 @@ describe('moves', () => {
         await client`select count(*)::int as tops from companies where id = any(${tops}) and parent_id is null`
       expect(row?.tops).toBe(1)
     }
-  }, 60_000)
+  }, 120_000)
 
   test('a company has so many companies below it, at every depth', async () => {
     const parent = await hub.tenant()

@@ -315,7 +315,7 @@ describe('requests made from the document', () => {
     const fruitless = [...seen].filter(([, statuses]) => [...statuses].every(status => status >= 300))
     if (process.env.SVC_FUZZ_SHOW) for (const [name, statuses] of fruitless) console.log(name, ...statuses)
     expect(fruitless.length / seen.size).toBeLessThan(0.25)
-  })
+  }, 240_000)
 
   test('[HUB-033] [HUB-034] of another company nothing is found, whatever is sent', async () => {
     for (let round = 0; round < rounds; round++)
@@ -324,12 +324,12 @@ describe('requests made from the document', () => {
         const { status, what } = await send(operation, request)
         if (request.usesKnownIds) expect([403, 404], what).toContain(status)
       }
-  })
+  }, 240_000)
 
   test('[HUB-035] without a token every operation answers 401, before it looks at anything', async () => {
     for (const operation of tried) {
       const { status, what } = await send(operation, requestFor(operation, 'wrong', null))
       expect(status, what).toBe(401)
     }
-  })
+  }, 240_000)
 })

@@ -151,7 +151,7 @@ describe('a body that is nested too deep', () => {
           expect([path, depth, status, told.error?.code]).toEqual([path, depth, 400, 'bad_request'])
         }
       }
-  }, 60_000)
+  }, 120_000)
 
   test('brackets within texts are no depth, and what is no JSON is told as before', async () => {
     const notes = '[{"'.repeat(200)

@@ -34,12 +34,12 @@ beforeAll(async () => {
   configure(30)
   hub = new Executable('hub', ['serve', '--config', file('hub.yaml')], file('ready.json'))
   url = String((await hub.start()).hub_url)
-}, 60_000)
+}, 120_000)
 afterAll(async () => {
   await hub.stop()
   await stopPostgres()
   rmSync(folder, { recursive: true, force: true })
-}, 30_000)
+}, 120_000)
 
 /** The common name that the hub shows to a new connection. */
 const shownName = (): Promise<string> =>

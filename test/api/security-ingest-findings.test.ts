@@ -335,7 +335,7 @@ describe('reference data', () => {
         select count(*)::int as left from security_findings where vuln_id = ${id} and priority <> 'p1'`
       return row?.left === 0
     })
-  }, 60_000)
+  }, 120_000)
 
   test('members that are left out stay, those that are null go', async () => {
     const id = vuln()

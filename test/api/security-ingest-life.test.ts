@@ -368,7 +368,7 @@ describe('at once', () => {
     for (const answer of answers)
       expect(answer).toEqual({ accepted: events.map(event => event.event_id), rejected: [] })
     expect(await countOf([host])).toEqual([200, 200])
-  }, 60_000)
+  }, 120_000)
 
   test('[SEC-021] [SEC-036] overlapping batches of several companies in any order come out as a whole', async () => {
     const random = new Random(seed)
@@ -397,7 +397,7 @@ describe('at once', () => {
     for (const { companyId } of hosts)
       for (const row of (await findingsOf(hub, companyId)).values())
         expect([row.severity_label, row.status]).toEqual(['high', 'open'])
-  }, 60_000)
+  }, 120_000)
 
   test('[SEC-036] [SEC-037] what holds the tables up answers 503, and the same batch is taken once afterwards', async () => {
     const tenant = await hub.tenant()
@@ -426,5 +426,5 @@ describe('at once', () => {
     expect((await send(matcher, events)).accepted).toHaveLength(2)
     expect((await send(matcher, events)).accepted).toHaveLength(2)
     expect(await countOf([host])).toEqual([1, 2])
-  }, 60_000)
+  }, 120_000)
 })

@@ -115,7 +115,7 @@ test('[OPS-020] [OPS-016] [BUS-004] [REG-014] [REG-017] the executable starts, s
   expect(output).not.toContain(hubToken)
   // What was seen is told at the stop.
   expect(hub.to('/agents/seen').length).toBeGreaterThan(0)
-}, 30_000)
+}, 120_000)
 
 test('check-config says every fault with its key, and exits 1', async () => {
   const bad = write('bad.yaml', 'nonsense: 1\nlisten: 5\nhub: { url: "ftp://x" }\nregistry: { sync_interval: soon }\n')

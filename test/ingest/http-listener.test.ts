@@ -217,7 +217,7 @@ test('no trickle of bytes keeps a connection without a request', async () => {
       socket.destroy()
     }
   }
-}, 20_000)
+}, 120_000)
 
 test('connections beyond the bound get 503, over TLS none, and one that ends makes room', async () => {
   for (const isTls of [false, true]) {

@@ -303,7 +303,7 @@ test('an agent that is new, or was silent for long, is told of at once; the othe
   expect(told()[2]).toEqual([id('late')])
   await reporter.stop()
   expect(told()[3]).toEqual([id('steady')])
-}, 30_000)
+}, 120_000)
 
 test('at most 1000 agents go in a report, and what the hub did not take is news still', async () => {
   const agents: SeenAgent[] = Array.from({ length: 2500 }, (_, index) => ({
@@ -469,7 +469,7 @@ test('[SYNC-005] [SYNC-007] [SYNC-031] one record that is too large to be read i
   expect(await again.start()).toBe('applied')
   expect(again.records.get(id('r17'))?.version).toBe(3)
   await again.stop()
-}, 60_000)
+}, 120_000)
 
 test('[SYNC-019] a silence or agent that is too large is passed over where it is first, last or alone', async () => {
   for (const [numbers, huge] of [
@@ -488,7 +488,7 @@ test('[SYNC-019] a silence or agent that is too large is passed over where it is
     expect(sync.status().since).toBe(numbers.at(-1)!)
     await sync.stop()
   }
-}, 60_000)
+}, 120_000)
 
 test('an answer that is too large and no page changes nothing, and is not held in memory', async () => {
   const { sync } = makeRules()
@@ -500,7 +500,7 @@ test('an answer that is too large and no page changes nothing, and is not held i
     message: `an answer of more than ${limits.hubAnswerBytesMax} bytes`,
   })
   await sync.stop()
-}, 30_000)
+}, 120_000)
 
 test('records that are none are skipped one by one, counted and told of', async () => {
   const skipped = await countOfSkipped('rules', 'malformed')

@@ -221,7 +221,7 @@ test('a listener thread that dies is told to its process, which ends', async () 
   expect(rig.failures[0]?.message).toMatch(/^listener thread \d failed: /)
   rig.failures.length = 0
   await rig.stop()
-}, 30_000)
+}, 120_000)
 
 test('every test of the agent API holds with two listener threads', async () => {
   const names = ['ack', 'enroll', 'inventory', 'lookup', 'metrics', 'transport', 'update'].map(

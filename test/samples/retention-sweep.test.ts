@@ -85,7 +85,7 @@ describe('the retention sweep', () => {
     }
     await samples.flush()
     await samples.runRollups(NOON)
-  }, 60_000)
+  }, 120_000)
   beforeEach(() => {
     retention.clear()
     asked.length = 0
@@ -132,7 +132,7 @@ describe('the retention sweep', () => {
     expect(asked.sort()).toEqual([COMPANY, COMPANY, OTHER_COMPANY, OTHER_COMPANY])
     expect(again.last).toMatchObject({ companies: 2, daysDeleted: 0 })
     expect(await daysLeft(COMPANY)).toEqual({ raw: 5, '5m': 5, '1h': 5 })
-  }, 60_000)
+  }, 120_000)
 
   test('[RET-007] [RET-014] in a grace nothing inside previous_days is deleted, and what is deleted does not come back', async () => {
     clockMs = NOON + 40 * DAY_MS
@@ -144,7 +144,7 @@ describe('the retention sweep', () => {
     await sweeper().sweep()
     expect(await daysLeft(COMPANY)).toEqual({ raw: 4, '5m': 4, '1h': 4 })
     expect(await daysLeft(OTHER_COMPANY)).toEqual(all)
-  }, 60_000)
+  }, 120_000)
 
   test('[RET-004] it sweeps every hour, by itself', async () => {
     expect(workerKeys['retention.sweep'].default).toBe(3_600_000)

@@ -92,7 +92,7 @@ describe('retention on a virtual calendar', () => {
     })
     await write(Array.from({ length: 25 }, (_, index) => START - (index + 1) * DAY_MS))
     await runRollups(store, clockMs)
-  }, 60_000)
+  }, 120_000)
   afterAll(async () => {
     writer.stop()
     await running
@@ -159,7 +159,7 @@ describe('retention on a virtual calendar', () => {
     await walkTo(2)
     expect(await oldestRead()).toBe(-18)
     expect(await oldestKept()).toEqual(everywhere(-18))
-  }, 60_000)
+  }, 120_000)
 
   test('[RET-001] [RET-003] [RET-007] [RET-009] [QRY-029] [QRY-030] a downgrade: everything stays readable, nothing old is written, and a silent hub changes nothing', async () => {
     change(5)
@@ -189,7 +189,7 @@ describe('retention on a virtual calendar', () => {
     state = { ...state, previousDays: 20 }
     clockMs -= 300_000
     settings.clear()
-  }, 60_000)
+  }, 120_000)
 
   test('[RET-002] [RET-005] [RET-008] [RET-012] an upgrade inside the grace keeps it; a day after its end what left the window is gone', async () => {
     change(12)
@@ -203,7 +203,7 @@ describe('retention on a virtual calendar', () => {
     await walkTo(33)
     expect(await oldestRead()).toBe(21)
     expect(await oldestKept()).toEqual(everywhere(21))
-  }, 60_000)
+  }, 120_000)
 
   test('[RET-013] [RET-014] an upgrade is read at once, and what was deleted does not come back', async () => {
     change(12)
@@ -223,5 +223,5 @@ describe('retention on a virtual calendar', () => {
     expect(await oldestRead()).toBe(30)
     change(null)
     expect(await oldestRead()).toBe(21)
-  }, 60_000)
+  }, 120_000)
 })

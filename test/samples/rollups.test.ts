@@ -52,7 +52,7 @@ describe('samples that are sent in any order', () => {
     })
     running = writer.run()
     await sendAll()
-  }, 60_000)
+  }, 120_000)
   afterAll(async () => {
     writer.stop()
     await running
@@ -193,7 +193,7 @@ describe('samples that are sent in any order', () => {
   test('[STO-002] [STO-003] [STO-004] [STO-009] [QRY-023] cells and queries equal a computation over the last value of every point', async () => {
     await checkMany(60)
     expect(troubles).toEqual([])
-  }, 60_000)
+  }, 120_000)
 
   test('[STO-004] every cell holds what the de-duplicated samples give', async () => {
     const rows = await store.rows(
@@ -298,7 +298,7 @@ describe('samples that are sent in any order', () => {
     const cells = await cellsOf(straight)
     expect(cells).toHaveLength(3 * (24 + 2))
     expect([seed, await cellsOf(mixed)]).toEqual([seed, cells])
-  }, 60_000)
+  }, 120_000)
 })
 
 test('[STO-009] a late point counts although the clock was set back since another one came late', async () => {
@@ -456,5 +456,5 @@ describe('an hour without the store', () => {
       ])
     writer.stop()
     await running
-  }, 60_000)
+  }, 120_000)
 })

@@ -93,5 +93,5 @@ describe('the samples store on a ClickHouse server', () => {
     await client.purge(COMPANY, null)
     expect(await read()).toEqual([])
     expect(await client.companies()).toEqual([])
-  }, 60_000)
+  }, 120_000)
 })

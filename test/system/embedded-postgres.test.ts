@@ -48,7 +48,7 @@ test('the pid file of a restored copy is of no server: it is neither taken for o
     innocent.kill()
     await innocent.exited
   }
-}, 60_000)
+}, 120_000)
 
 /** Why a statement is refused; null when it is not. */
 async function refusalOf(url: string, statement: string): Promise<string | null> {
@@ -89,7 +89,7 @@ test("the hub's role is no superuser: it reads no file of the system and runs no
   } finally {
     await server.stop()
   }
-}, 60_000)
+}, 120_000)
 
 test('a database that a hub filled as superuser is handed over whole, and the hub goes on with it', async () => {
   const directory = join(root, 'earlier')
@@ -126,7 +126,7 @@ test('a database that a hub filled as superuser is handed over whole, and the hu
   } finally {
     await server.stop()
   }
-}, 60_000)
+}, 120_000)
 
 test('as root the server has no capability and no way to more, below folders that only root may enter', async () => {
   const above = join(root, 'of-root')
@@ -164,7 +164,7 @@ test('as root the server has no capability and no way to more, below folders tha
   const again = await startPostgres(directory, 'a-password', join(root, 'of-root.log'))
   expect(await refusalOf(again.url, 'drop table t')).toBeNull()
   await again.stop()
-}, 60_000)
+}, 120_000)
 
 test('programs below folders that only root may enter are copied to where their user can run them', () => {
   const native = findPrograms()
@@ -205,4 +205,4 @@ test('data that were half made are made anew, and what is none is left alone', a
     'holds something that is none',
   )
   expect(readdirSync(other)).toEqual(['mine'])
-}, 60_000)
+}, 120_000)

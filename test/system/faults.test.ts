@@ -9,11 +9,11 @@ const dir = newTempDir()
 let site: SiteProcess
 beforeAll(async () => {
   site = await startSiteProcess({ args: ['--no-local-agent'] })
-}, 60_000)
+}, 120_000)
 afterAll(async () => {
   await site.stop()
   rmSync(dir, { recursive: true, force: true })
-}, 30_000)
+}, 120_000)
 
 const FREE = ['hub', 'agent', 'admin', 'ops'].flatMap(name => [`--${name}-listen`, '127.0.0.1:0'])
 
@@ -109,4 +109,4 @@ test('a second start goes on where the first stopped: the same company, tokens t
   ])
   expect(twice.facts.company_id).not.toBe(first.company_id)
   expect(await twice.stop()).toBe(0)
-}, 60_000)
+}, 120_000)

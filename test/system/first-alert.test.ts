@@ -24,7 +24,7 @@ for (const [form, command] of commands) {
   }, 90_000)
   afterAll(async () => {
     await site?.stop()
-  }, 30_000)
+  }, 120_000)
 
   const list = async (path: string): Promise<Json[]> => {
     const { status, body } = await site.api('GET', path)
@@ -69,7 +69,7 @@ for (const [form, command] of commands) {
     })
     expect(health.collector.available).toBe(true)
     expect(health.data.summary.memory_percent).toBeGreaterThan(0)
-  }, 60_000)
+  }, 120_000)
 
   test(`${form}: [HAL-037, HAL-038] a rule that this host breaks opens an alert within two reporting cycles; mended, it resolves`, async () => {
     const rule = await site.api('POST', '/api/v1/monitoring/rules', {
@@ -135,12 +135,12 @@ for (const [form, command] of commands) {
       (await alerts()).every(alert => alert.state === 'resolved'),
     )
     expect(await alerts()).toHaveLength(1)
-  }, 60_000)
+  }, 120_000)
 
   test(`${form}: the ready file is private, and the stop is in order`, async () => {
     expect(existsSync(join(site.dataDir, 'secrets.json'))).toBe(true)
     const startedAt = performance.now()
     expect(await site.stop()).toBe(0)
     expect(performance.now() - startedAt).toBeLessThan(15_000)
-  }, 30_000)
+  }, 120_000)
 }
