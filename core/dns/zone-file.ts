@@ -221,6 +221,17 @@ export function quoteStrings(text: string): string {
   return strings.join(' ')
 }
 
+/** The text of strings in quotes, as files and servers write them: the other way round. */
+export function unquoteStrings(content: string): string {
+  const bytes: number[] = []
+  const encoder = new TextEncoder()
+  for (const [, string = ''] of content.matchAll(/"((?:\\[\s\S]|[^"\\])*)"/g))
+    for (const [whole, code, escaped] of string.matchAll(/\\(\d{3})|\\([\s\S])|[^\\]+/g))
+      if (code === undefined) bytes.push(...encoder.encode(escaped ?? whole))
+      else bytes.push(Number(code) & 0xff)
+  return new TextDecoder().decode(new Uint8Array(bytes))
+}
+
 const contactName = (contact: string): string => {
   const at = contact.lastIndexOf('@')
   return `${contact.slice(0, at).replace(/[.\\;()"\s]/g, '\\$&')}.${contact.slice(at + 1)}.`

@@ -1,24 +1,15 @@
 // A real name server (NSD) for one zone on a free port of 127.0.0.1, with the records that a test writes.
 import { mkdirSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
+import { freePort } from '../../apps/standalone/ports.ts'
 import { until } from './until.ts'
-
-async function freePort(): Promise<number> {
-  const { promise, resolve } = Promise.withResolvers<number>()
-  const probe = createServer().listen(0, '127.0.0.1', () => {
-    const address = probe.address()
-    probe.close(() => resolve(typeof address === 'object' && address ? address.port : 0))
-  })
-  return promise
-}
 
 type NameServerOfTest = { readonly port: number; stop(): Promise<void> }
 
 /** Serves `file`, a master file of `zone`, until it is stopped. */
 export async function startNameServer(folder: string, zone: string, file: string): Promise<NameServerOfTest> {
   mkdirSync(folder, { recursive: true })
-  const port = await freePort()
+  const port = freePort()
   writeFileSync(join(folder, 'zone'), file)
   const settings = [
     'server:',

@@ -7,6 +7,7 @@ import { assert } from '../../../core/assert.ts'
 import { fullName, recordName, relativeName, reverseName } from '../../../core/dns/domain-name.ts'
 import { parseRecordValue, type RecordType, recordTypes } from '../../../core/dns/record-value.ts'
 import { faultInZone, targetInZone, type ZoneFault, type ZoneRecord } from '../../../core/dns/zone-rules.ts'
+import type { Unchecked } from '../../../core/json-object.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import type { Tx } from '../platform/db/transaction.ts'
 import { ApiError, invalid, invalidField } from '../platform/http/api-error.ts'
@@ -186,6 +187,13 @@ async function beforeDelete({ tx, row }: { readonly tx: Tx; readonly row: DnsRec
   if (zone?.is_served && zone.others === 0) throw new ApiError(409, 'conflict', words('dns_last_ns'))
 }
 
+/** Name and value of a row of a file as they are kept; one with a fault stays, and is refused when it is written. */
+function normalKey(values: Unchecked, zone: ZoneOfRecord): Unchecked {
+  const name = recordName(String(values.name ?? '@'), zone.name)
+  const value = parseRecordValue(values.type as RecordType, String(values.value), zone.name)
+  return { ...values, ...('name' in name ? { name: name.name } : {}), ...(value ? { value: value.value } : {}) }
+}
+
 export const dnsRecordKind = defineKind({
   kind: 'dns_record',
   title: { one: { en: 'record', vi: 'bản ghi' }, many: { en: 'records', vi: 'bản ghi' } },
@@ -208,7 +216,7 @@ export const dnsRecordKind = defineKind({
     name: sql`case when ${columnNamed(table, 'name')} = '@' then '' else ${columnNamed(table, 'name')} end`,
   }),
   iac: null,
-  csv: { key: ['name', 'type', 'value'] },
+  csv: { key: ['name', 'type', 'value'], normal: normalKey },
   hooks: { beforeWrite, afterWrite, beforeDelete },
 })
 

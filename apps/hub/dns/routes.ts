@@ -8,8 +8,9 @@ import { Reply } from '../platform/http/reply.ts'
 import { boolean, flag, flagOf, listOf, oneOf, text } from '../platform/http/request-schema.ts'
 import { amount, answer, listed, named, string } from '../platform/http/response-schema.ts'
 import { type Route, type RouteContext, route } from '../platform/http/route.ts'
+import { csvOptions, csvReply } from '../resources/csv-import.ts'
 import { editorOf } from '../resources/editor.ts'
-import { bodyOf } from '../resources/kind.ts'
+import { bodyOf, type Kind } from '../resources/kind.ts'
 import { answerOf, replyWith, resourceOf, usualRoutes } from '../resources/kind-routes.ts'
 import { parseForm } from '../resources/resource-form.ts'
 import { runResponse, showResponse } from '../resources/resource-response.ts'
@@ -50,7 +51,10 @@ const createZone = route({
   }),
   bodyBytesMax: FILE_BODY_BYTES_MAX,
   answer: answerOf(dnsZoneKind),
+  ...csvOptions(dnsZoneKind),
   async handle(context) {
+    const reply = await csvReply(context, dnsZoneKind as Kind, null)
+    if (reply) return reply
     const { records = [], ...body } = context.body as Unchecked & { readonly records?: readonly unknown[] }
     const values = await parseForm(dnsZoneKind, 'create', body)
     const editor = editorOf(context)
@@ -82,8 +86,11 @@ const createRecords = route({
     records: Type.Optional(recordsMember(RECORDS_AT_ONCE, 1)),
   }),
   answer: Type.Object({ data: Type.Union([recordShown, listed(recordShown)]) }),
+  ...csvOptions(dnsRecordKind),
   async handle(context) {
     const { hub, companyId, resource: zone } = context
+    const reply = await csvReply(context, dnsRecordKind as Kind, zone)
+    if (reply) return reply
     const { records } = context.body
     const editor = editorOf(context)
     if (records === undefined) {

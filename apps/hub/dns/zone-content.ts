@@ -13,7 +13,7 @@ import { ApiError } from '../platform/http/api-error.ts'
 import { type Words, words } from '../platform/http/api-texts.ts'
 import { faultsError } from '../platform/http/request-schema.ts'
 import type { Editor } from '../resources/editor.ts'
-import { parseForm } from '../resources/resource-form.ts'
+import { parseForm, under } from '../resources/resource-form.ts'
 import { deleteResource, insertResource } from '../resources/write-resource.ts'
 import { dnsRecordKind, zoneFaultWords } from './dns-record.ts'
 import { type DnsZone, touchZone } from './dns-zone.ts'
@@ -144,17 +144,6 @@ export async function deleteRecords(tx: Tx, editor: Editor, records: readonly St
     `${kind}.delete`,
     plain.map(record => ({ subject: subjectOf(record), changes: {} })),
   )
-}
-
-/** The faults of one member of a list, under its place in it. */
-async function under<T>(faults: Map<string, Words>, place: string, work: () => Promise<T>): Promise<T | null> {
-  try {
-    return await work()
-  } catch (error) {
-    if (!(error instanceof ApiError) || !error.more.errors) throw error
-    for (const [field, [text]] of Object.entries(error.more.errors)) if (text) faults.set(`${place}.${field}`, text)
-    return null
-  }
 }
 
 /** A record of a request, with its name and value as they are kept. Throws 422. */

@@ -2,7 +2,7 @@
 import { sql } from 'drizzle-orm'
 import { fullName, isWithin, relativeName } from '../../../core/dns/domain-name.ts'
 import { isRecordType, parseRecordValue, type RecordType } from '../../../core/dns/record-value.ts'
-import { quoteStrings, writeZoneFile } from '../../../core/dns/zone-file.ts'
+import { quoteStrings, unquoteStrings, writeZoneFile } from '../../../core/dns/zone-file.ts'
 import { isObject, type Unchecked } from '../../../core/json-object.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
 import { callAddress, readBeginning, resolveTarget } from '../platform/outbound.ts'
@@ -33,6 +33,8 @@ type RecordSet = {
   readonly type: RecordType
   readonly ttl: number
   readonly values: readonly string[]
+  /** Those of the values that zones do not keep, as the server has them. */
+  readonly unreadable?: readonly string[]
 }
 
 /** The first name server of a zone that can be written to; null for none. */
@@ -83,26 +85,22 @@ function setsOf(answer: Unchecked, zoneName: string): RecordSet[] {
     const own = String(name).toLowerCase().replace(/\.$/, '')
     if (!isRecordType(String(type)) || !isWithin(own, zoneName) || !Array.isArray(records)) return []
     const kind = String(type) as RecordType
-    const values = records
-      .filter(isObject)
-      .filter(({ disabled }) => disabled !== true)
-      .map(({ content }) => parseRecordValue(kind, contentText(kind, String(content)), zoneName)?.value)
+    const contents = records.filter(isObject).flatMap(each => (each.disabled === true ? [] : [String(each.content)]))
+    const read = contents.map(content => {
+      const text = kind === 'TXT' ? unquoteStrings(content) : content
+      return { content, value: parseRecordValue(kind, text, zoneName)?.value }
+    })
     return [
       {
         name: relativeName(own, zoneName),
         type: kind,
         ttl: Number(ttl),
-        values: values.filter(value => value !== undefined),
+        values: read.map(({ content, value }) => value ?? content),
+        unreadable: read.flatMap(({ content, value }) => (value === undefined ? [content] : [])),
       },
     ]
   })
 }
-
-/** Texts stand in quotes in the API, as in zone files. */
-const contentText = (type: RecordType, content: string): string =>
-  type === 'TXT'
-    ? [...content.matchAll(/"((?:\\.|[^"\\])*)"/g)].map(([, text = '']) => text.replace(/\\(.)/g, '$1')).join('')
-    : content
 
 async function intendedSets(editor: Editor, zone: DnsZone): Promise<RecordSet[]> {
   const rows = await editor.hub.database.db.execute<{
@@ -164,12 +162,12 @@ async function publish(editor: Editor, zone: DnsZone, info: KindInfo, { dry_run,
   const served = setsOf(await callApi(editor, api, zone, { method: 'GET' }), zone.name)
   const intended = await intendedSets(editor, zone)
   const { replaced, deleted } = changesOf(intended, served)
-  if (force !== true) refuseUnsafe(intended, served)
   const changes = [
     ...replaced.map(({ name, type, values }) => ({ name, type, values, state: 'replaced' })),
     ...deleted.map(({ name, type, values }) => ({ name, type, values, state: 'deleted' })),
   ].slice(0, CHANGES_SHOWN)
   if (dry_run === true) return { replaced: replaced.length, deleted: deleted.length, changes }
+  if (force !== true) refuseUnsafe(intended, served)
   const patches = [
     ...replaced.map(set => patchOf(set, 'REPLACE', zone.name)),
     ...deleted.map(set => patchOf(set, 'DELETE', zone.name)),
@@ -187,13 +185,17 @@ async function read(editor: Editor, zone: DnsZone, { dry_run }: Unchecked) {
   const api = await publisherOf(editor, zone)
   if (!api) throw new RunFailed('no name server with the integration powerdns')
   const served = setsOf(await callApi(editor, api, zone, { method: 'GET' }), zone.name)
-  const records = served.flatMap(({ name, type, ttl, values }) =>
-    values.map(value => ({ name, type, value, ttl, enabled: true })),
+  const records = served.flatMap(({ name, type, ttl, values, unreadable }) =>
+    values.flatMap(value => (unreadable?.includes(value) ? [] : [{ name, type, value, ttl, enabled: true }])),
+  )
+  const skipped = served.flatMap(({ name, type, unreadable = [] }) =>
+    unreadable.map(content => ({ line: 0, text: `${name} ${type} ${content}`, reason: 'unreadable' })),
   )
   const content = writeZoneFile(zone.name, { ...zone.soa, serial: zone.serial }, zone.default_ttl, records)
-  return inTransaction(editor.hub.database.db, tx =>
+  const done = await inTransaction(editor.hub.database.db, tx =>
     importZoneFile(tx, editor, zone, { content, mode: 'merge', isDryRun: dry_run === true }),
   )
+  return { ...done, skipped: [...done.skipped, ...skipped].slice(0, CHANGES_SHOWN) }
 }
 
 export const zoneActs = {

@@ -1,22 +1,6 @@
-// The columns of an export: the members of what a list shows, those of nested objects with dots (decision R-078).
-import { type TSchema, Type } from '@sinclair/typebox'
+// The columns of an export, and rows with some of them only.
+import { Type } from '@sinclair/typebox'
 import type { Exported } from './export-resources.ts'
-
-const isObjectSchema = (schema: TSchema): boolean => schema.type === 'object' && schema.properties !== undefined
-
-/** The schema of a value that may be null. */
-function withoutNull(schema: TSchema): TSchema {
-  const forms: readonly TSchema[] = Array.isArray(schema.anyOf) ? schema.anyOf : []
-  return forms.find(form => form.type !== 'null') ?? schema
-}
-
-export function columnsOf(response: TSchema): string[] {
-  const properties: Readonly<Record<string, TSchema>> = withoutNull(response).properties ?? {}
-  return Object.entries(properties).flatMap(([name, property]) => {
-    const schema = withoutNull(property)
-    return isObjectSchema(schema) ? columnsOf(schema).map(inner => `${name}.${inner}`) : [name]
-  })
-}
 
 /** The value of a column; null where an object on its way is missing. */
 export function valueAt(row: Exported, column: string): unknown {

@@ -18,13 +18,17 @@ export type ExportOptions = {
 const FORMULA = /^[=+\-@\t\r]|^[\s\0]+[=+\-@]|^[\uFF1D\uFF0B\uFF0D\uFF20]/
 const LIST_SEPARATOR = ';'
 
+/** An item that could not be told apart from its neighbours. */
+const isAmbiguous = (item: unknown): boolean =>
+  typeof item === 'string'
+    ? item.includes(LIST_SEPARATOR) || item.startsWith('[') || item !== item.trim()
+    : typeof item === 'object' && item !== null
+
 function textOf(value: unknown): string {
   if (value === null || value === undefined) return ''
   if (value instanceof Date) return value.toISOString()
   if (Array.isArray(value))
-    return value.some(item => typeof item === 'object' && item !== null)
-      ? JSON.stringify(value)
-      : value.map(textOf).join(LIST_SEPARATOR)
+    return value.some(isAmbiguous) ? JSON.stringify(value) : value.map(textOf).join(LIST_SEPARATOR)
   return typeof value === 'object' ? JSON.stringify(value) : String(value)
 }
 

@@ -14,6 +14,7 @@ import { type Words, words } from '../platform/http/api-texts.ts'
 import type { Caller } from '../platform/http/caller.ts'
 import { type Asker, collection, equals, ofCompany } from '../platform/http/collection.ts'
 import { oneOf, schemaFaults, text } from '../platform/http/request-schema.ts'
+import { columnsOf } from '../platform/http/response-columns.ts'
 import {
   amount,
   anyObject,
@@ -27,7 +28,6 @@ import {
   wordOf,
 } from '../platform/http/response-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
-import { columnsOf } from './export-columns.ts'
 import { type ExportFormat, type ExportOptions, exportFormats, MEDIA_TYPES } from './export-format.ts'
 import { linkOf } from './export-links.ts'
 import {

@@ -11,6 +11,7 @@ import { list } from '../platform/http/list.ts'
 import { Reply } from '../platform/http/reply.ts'
 import { answer } from '../platform/http/response-schema.ts'
 import { type Route, type RouteContext, route } from '../platform/http/route.ts'
+import { csvOptions, csvReply } from './csv-import.ts'
 import { type Editor, editorOf } from './editor.ts'
 import { bodyOf, type CommonRow, type Kind, type UsualRoute } from './kind.ts'
 import { parseForm } from './resource-form.ts'
@@ -108,8 +109,11 @@ function createRoute(kind: Kind, shown: TSchema): Route {
     body: ANY_BODY,
     docBody: bodyOf(kind, true),
     answer: shown,
+    ...(kind.csv ? csvOptions(kind) : {}),
     async handle(context) {
       const parent = context.resource
+      const reply = kind.csv ? await csvReply(context, kind, parent) : null
+      if (reply) return reply
       const values = await parseForm(kind, 'create', context.body)
       const options = parent ? { parentId: parent.id } : {}
       const made = await inTransaction(context.hub.database.db, tx =>

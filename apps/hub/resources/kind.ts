@@ -196,7 +196,11 @@ type Definition<F extends Fields> = {
   /** How manifests name the kind, in which order they are applied, and the fields by which one is known. */
   readonly iac: { readonly kind: string; readonly order: number; readonly key: readonly string[] } | null
   /** The fields by which a row of a CSV file is known; null for a kind that takes none. */
-  readonly csv: { readonly key: readonly string[] } | null
+  readonly csv: {
+    readonly key: readonly string[]
+    /** The spelling of the key that is kept, where it depends on what the row is a part of. */
+    readonly normal?: (values: Unchecked, parent: never) => Unchecked
+  } | null
   readonly hooks?: Hooks<RowOf<F>>
   readonly acts?: Readonly<Record<string, Act<RowOf<F>>>>
   /** The usual routes that the catalogue does not have for the kind. */

@@ -1,5 +1,6 @@
 // What a request gives for a resource, checked field by field, and the columns that it becomes.
 import { isObject, type Unchecked } from '../../../core/json-object.ts'
+import { ApiError } from '../platform/http/api-error.ts'
 import { type Words, words } from '../platform/http/api-texts.ts'
 import { faultsError, parseBody } from '../platform/http/request-schema.ts'
 import type { Values } from './field.ts'
@@ -53,6 +54,17 @@ export async function parseForm(kind: Form, mode: FormMode, body: unknown): Prom
   for (const name of Object.keys(kind.inputs ?? {})) if (name in parsed) values[name] = parsed[name]
   if (mode === 'change') for (const name of ['version', 'deleted_at']) if (name in parsed) values[name] = parsed[name]
   return values
+}
+
+/** The faults of one member of a list, under its place in it. */
+export async function under<T>(faults: Map<string, Words>, place: string, work: () => Promise<T>): Promise<T | null> {
+  try {
+    return await work()
+  } catch (error) {
+    if (!(error instanceof ApiError) || !error.more.errors) throw error
+    for (const [field, [text]] of Object.entries(error.more.errors)) if (text) faults.set(`${place}.${field}`, text)
+    return null
+  }
 }
 
 /** The columns of given values. */

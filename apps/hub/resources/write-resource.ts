@@ -2,6 +2,7 @@
 // audit log (RES-017). Requests, manifests, CSV files and agents' reports all write through here.
 import { randomUUID } from 'node:crypto'
 import { and, count, eq, isNull, sql } from 'drizzle-orm'
+import { canonicalText } from '../../../core/iac/spec-diff.ts'
 import type { Unchecked } from '../../../core/json-object.ts'
 import { changesBetween } from '../audit/audit.ts'
 import { sqlState, violatedUniqueIndex } from '../platform/db/connect.ts'
@@ -81,7 +82,11 @@ async function checkLimit(kind: Kind, tx: Tx, row: CommonRow): Promise<void> {
   })
 }
 
-const isSame = (a: unknown, b: unknown): boolean => JSON.stringify(a ?? null) === JSON.stringify(b ?? null)
+/** The database keeps members of an object in an order of its own. */
+export function isSame(a: unknown, b: unknown): boolean {
+  const [one, other] = [JSON.stringify(a ?? null), JSON.stringify(b ?? null)]
+  return one === other || canonicalText(JSON.parse(one)) === canonicalText(JSON.parse(other))
+}
 
 /** The columns in which the row will differ. */
 const changedColumns = (before: Values, next: Values): string[] =>

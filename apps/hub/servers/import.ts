@@ -10,14 +10,14 @@ import { auditMany, auditRequest, changesBetween } from '../audit/audit.ts'
 import type { Hub } from '../hub-context.ts'
 import { checkCompanyLimit } from '../plans/company-limits.ts'
 import { servers } from '../platform/db/schema.ts'
-import { inTransaction, lockCompany, type Tx } from '../platform/db/transaction.ts'
+import { inTrial, lockCompany, type Tx } from '../platform/db/transaction.ts'
 import { invalidField } from '../platform/http/api-error.ts'
 import { type Words, words } from '../platform/http/api-texts.ts'
+import { parseCsv } from '../platform/http/csv.ts'
 import { faultsError, schemaFaults } from '../platform/http/request-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { refreshScopes } from '../scopes/scope.ts'
 import { raiseAgentsOf } from './bulk.ts'
-import { parseCsv } from './csv.ts'
 import { presentServer, type Server } from './server-list.ts'
 import { columnsOf, type ServerInput } from './servers.ts'
 
@@ -171,46 +171,25 @@ type Imported = {
   readonly dry_run: boolean
 }
 
-/** Thrown to roll back a dry run. */
-class DryRunEnd extends Error {
-  constructor(readonly result: Imported) {
-    super()
-  }
-}
-
-/**
- * Writes the rows. A dry run does the same and rolls it back, so that it finds the faults that the real import would
- * find.
- */
-export async function importServers(context: RouteContext, rows: readonly Row[], isDryRun: boolean): Promise<Imported> {
+/** Writes the rows. */
+export function importServers(context: RouteContext, rows: readonly Row[], isDryRun: boolean): Promise<Imported> {
   const { hub, companyId } = context
-  try {
-    return await inTransaction(hub.database.db, async tx => {
-      await lockCompany(tx, companyId)
-      const known = await knownServers(
-        tx,
-        companyId,
-        rows.map(row => row.input.name.toLowerCase()),
-      )
-      const fresh = rows.filter(({ input }) => !known.has(input.name.toLowerCase()))
-      const changes = changesOf(rows, known)
-      await store(hub, tx, companyId, fresh, changes)
-      const result = {
-        created: fresh.length,
-        updated: changes.length,
-        unchanged: rows.length - fresh.length - changes.length,
-        dry_run: isDryRun,
-      }
-      if (isDryRun) throw new DryRunEnd(result)
-      const counts = { created: { old: null, new: result.created }, updated: { old: null, new: result.updated } }
-      await auditRequest(tx, context, 'server.import', { type: 'server', id: null, name: null }, counts)
-      await auditMany(tx, context, 'server.update', changes.map(toAudit))
-      return result
-    })
-  } catch (error) {
-    if (error instanceof DryRunEnd) return error.result
-    throw error
-  }
+  return inTrial(hub.database.db, isDryRun, async tx => {
+    await lockCompany(tx, companyId)
+    const known = await knownServers(
+      tx,
+      companyId,
+      rows.map(row => row.input.name.toLowerCase()),
+    )
+    const fresh = rows.filter(({ input }) => !known.has(input.name.toLowerCase()))
+    const changes = changesOf(rows, known)
+    await store(hub, tx, companyId, fresh, changes)
+    const [created, updated] = [fresh.length, changes.length]
+    const counts = { created: { old: null, new: created }, updated: { old: null, new: updated } }
+    await auditRequest(tx, context, 'server.import', { type: 'server', id: null, name: null }, counts)
+    await auditMany(tx, context, 'server.update', changes.map(toAudit))
+    return { created, updated, unchanged: rows.length - created - updated, dry_run: isDryRun }
+  })
 }
 
 export const importBody = Type.Object({

@@ -173,6 +173,31 @@ export async function inTransaction<T>(db: Db, work: (tx: Tx) => Promise<T>): Pr
   }
 }
 
+/** Thrown to roll a trial back. */
+class TrialEnd<T> extends Error {
+  constructor(readonly value: T) {
+    super()
+  }
+}
+
+/**
+ * Runs `work` in a transaction. A trial does the same and rolls it back, so that it finds the faults that the real one
+ * would find.
+ */
+export async function inTrial<T>(db: Db, isTrial: boolean, work: (tx: Tx) => Promise<T>): Promise<T> {
+  try {
+    return await inTransaction(db, async tx => {
+      const value = await work(tx)
+      if (isTrial) throw new TrialEnd(value)
+      return value
+    })
+  } catch (error) {
+    // Thrown above with what `work` returned.
+    if (error instanceof TrialEnd) return error.value as T
+    throw error
+  }
+}
+
 const FAILED_TRANSACTION = '25P02'
 
 /**

@@ -394,6 +394,7 @@ const texts = {
     en: 'has {found} values, the header has {expected}',
     vi: 'có {found} giá trị, dòng tiêu đề có {expected}',
   },
+  csv_only: { en: 'is known for text/csv only', vi: 'chỉ dùng được với text/csv' },
   csv_twice: { en: 'stands in line {line} too', vi: 'cũng có ở dòng {line}' },
   image: {
     en: 'must be a data URL of a PNG, JPEG or WebP snapshot',

@@ -43,7 +43,7 @@ export type LinkedCaller = { readonly caller: Caller; readonly companyId: string
 type ByLink = (hub: Hub, request: IncomingRequest) => Promise<LinkedCaller | null>
 
 /** Text that a client may send instead of JSON, for example a file. */
-type TextBody = { readonly type: string; readonly member: string }
+type TextBody = { readonly type: string; readonly member: string; readonly example?: string }
 
 type Definition<Q extends TObject, B extends TObject, S, A extends TSchema> = {
   readonly method: Method

@@ -257,7 +257,7 @@ const FORM_BODY: Json = {
 function requestBody(route: Route, shown: TObject, components: Components): Json {
   const isOptional = (shown.required ?? []).length === 0
   const { textBody } = route
-  const text = textBody && exampleOf(shown.properties[textBody.member] ?? shown)
+  const text = textBody && (textBody.example ?? exampleOf(shown.properties[textBody.member] ?? shown))
   return {
     required: !isOptional,
     content: {

@@ -13,8 +13,11 @@ const firstLineOf = (text: string): string => /^[^\r\n]*/.exec(text)?.[0] ?? ''
 /** Ends the parsing after the last row that is needed: a file of a million rows is not read to its end. */
 class EnoughRows extends Error {}
 
-/** Parses the first `rowsMax` rows, and one more if there are more. */
-export function parseCsv(given: string, rowsMax: number): ParsedCsv {
+/**
+ * Parses the first `rowsMax` rows, and one more if there are more. Spaces within quotes are part of a cell where
+ * `keepsQuoted` says so.
+ */
+export function parseCsv(given: string, rowsMax: number, keepsQuoted = false): ParsedCsv {
   const text = given.replace(/^\uFEFF/, '')
   const rows: CsvRow[] = []
   let lastLine = 0
@@ -31,7 +34,8 @@ export function parseCsv(given: string, rowsMax: number): ParsedCsv {
         lastLine = lines
         // The library reports the line in which a row ends.
         const line = lines - lineBreaksIn(cells.join(''))
-        if (cells.length > 1 || cells[0]?.trim()) rows.push({ line, cells: cells.map(cell => cell.trim()) })
+        if (cells.length > 1 || cells[0]?.trim())
+          rows.push({ line, cells: keepsQuoted ? cells : cells.map(cell => cell.trim()) })
         if (rows.length > rowsMax) throw new EnoughRows()
         return null
       },
