@@ -230,6 +230,11 @@ describe('addresses', () => {
       data: expected.slice(50, 53).map(each => `10.20.0.${each}`),
       total_free: expected.length - 50,
     })
+    // The first block has the gateway, the second what an agent reported.
+    const narrow = await subnet('10.31.0.0/28', { gateway: '10.31.0.1' })
+    await observe(agent, '10.31.0.6')
+    const blocks = await call('GET', `/subnets/${narrow.id}/free?prefix=30`)
+    expect(blocks.body).toEqual({ data: ['10.31.0.8/30', '10.31.0.12/30'], total_free: 2 })
     const small = await subnet('10.30.0.0/30')
     expect(addresses(await allocate(small.id, { count: 2 }))).toEqual(['10.30.0.1', '10.30.0.2'])
     expect(await faultsOf(allocate(small.id))).toEqual([422, ['subnet_id']])

@@ -174,4 +174,62 @@ describe('a run under way', () => {
     expect([data.state, data.error]).toEqual(['failed', 'the hub that ran it is gone'])
     expect(await task.reached(1, 1).catch(error => error)).toBeInstanceOf(RunEnded)
   })
+
+  test('[RES-281] rebuild-search writes what search lost, and takes away what is gone', async () => {
+    const [subnet, server] = await Promise.all([
+      own.call('POST', '/subnets', { cidr: '10.77.0.0/24', name: 'rebuilt' }),
+      own.call('POST', '/servers', { name: 'rebuilt-server' }),
+    ])
+    const found = async () => (await own.call('GET', '/search?q=rebuilt')).body.data.map((hit: Json) => hit.id).sort()
+    const both = [subnet.body.data.id, server.body.data.id].sort()
+    expect(await found()).toEqual(both)
+    await sql`delete from search_documents where company_id = ${own.companyId}`
+    await sql`
+      insert into search_documents (company_id, kind, resource_id, name, text)
+      values (${own.companyId}, 'subnet', gen_random_uuid(), 'rebuilt ghost', 'rebuilt ghost')`
+    for (const [command, by] of [
+      ['rebuild-search', own.call],
+      ['rebuild-search-all', root],
+    ] as const) {
+      expect(await ended((await run(command, by)).body.data.id, by)).toMatchObject({ state: 'done', error: null })
+      expect(await found()).toEqual(both)
+    }
+  })
+
+  test('[RES-224] recount-subnets corrects counts', async () => {
+    const { data } = (await own.call('POST', '/subnets', { cidr: '10.78.0.0/24' })).body
+    await own.call('POST', '/ips', { address: '10.78.0.7' })
+    await sql`update subnets set direct_used = 99, usage_stale = false where id = ${data.id}`
+    const { state, output } = await ended((await run('recount-subnets', own.call)).body.data.id, own.call)
+    expect([state, output]).toEqual(['done', expect.stringContaining('1 corrected')])
+    expect((await own.call('GET', `/subnets/${data.id}`)).body.data.usage.used).toBe(1)
+  })
+
+  test('[RES-014] purge-trash deletes for good what lies there long enough, of this company', async () => {
+    const other = await hub.tenant()
+    const made = async (by: Call, cidr: string): Promise<string> => {
+      const { data } = (await by('POST', '/subnets', { cidr })).body
+      await by('DELETE', `/subnets/${data.id}`)
+      return data.id
+    }
+    const [old, fresh] = [await made(own.call, '10.79.0.0/24'), await made(own.call, '10.79.1.0/24')]
+    const foreign = await made(other.call, '10.79.0.0/24')
+    await sql`update subnets set deleted_at = now() - interval '10 days' where id in (${old}, ${foreign})`
+    const back = async (by: Call, id: string) => (await by('PATCH', `/subnets/${id}`, { deleted_at: null })).status
+    const purge = (parameters: Json) => run('purge-trash', own.call, { parameters, confirm: true })
+    expect((await ended((await purge({ older_than_days: 5 })).body.data.id, own.call)).state).toBe('done')
+    expect([await back(own.call, old), await back(own.call, fresh), await back(other.call, foreign)]).toEqual([
+      404, 200, 200,
+    ])
+  })
+
+  test('[RES-208] verify-dns starts a verification of every zone with a name server', async () => {
+    const server = (await own.call('POST', '/dns/servers', { name: 'nowhere', host: '127.0.0.1', port: 9 })).body.data
+    const zone = { name: 'verified.example', verify_interval_minutes: 0, server_ids: [server.id] }
+    const { data } = (await own.call('POST', '/dns/zones', zone)).body
+    await own.call('POST', '/dns/zones', { name: 'alone.example', verify_interval_minutes: 0 })
+    expect((await ended((await run('verify-dns', own.call)).body.data.id, own.call)).output).toContain('1 zones')
+    const shown = (await own.call('GET', `/dns/zones/${data.id}`)).body.data
+    expect(shown.last_run).toMatchObject({ action: 'sync', requested_by: null })
+  })
 })

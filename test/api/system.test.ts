@@ -321,6 +321,11 @@ describe('maintenance', () => {
         'the other hub refuses too',
         async () => (await atPeer('POST', '/teams', { name: 'x' })).status === 503,
       )
+      for (const form of ['/invitation', '/address']) {
+        const posted = await fetch(`${hub.url}${form}`, { method: 'POST', body: new URLSearchParams({ token: 'x' }) })
+        expect([form, posted.status]).toEqual([form, 503])
+        expect(await posted.text()).toContain('Back at noon.')
+      }
       const event = alertEvent(own, server.body.data.id, 'alert.opened')
       expect((await collector.call('POST', '/events', { events: [event] })).status).toBe(200)
       expect((await own.call('GET', '/monitoring/alerts')).body.meta.total).toBe(1)

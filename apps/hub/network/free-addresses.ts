@@ -14,7 +14,7 @@ import type { Executor } from '../platform/db/connect.ts'
 import { reservedRanges, usableRange } from './subnet-usage.ts'
 
 /** An address that an agent reported within this time is in use, whoever registered it. */
-const OBSERVED_DAYS = 30
+export const OBSERVED_DAYS = 30
 const FIRST_CHUNK = 256
 const CHUNK_MAX = 65_536
 

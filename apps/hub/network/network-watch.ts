@@ -13,7 +13,6 @@ import { usagesOf } from './subnet-usage.ts'
 
 /** Two servers reported one address within this time of each other. */
 const BOTH_SECONDS = 600
-const STALE_DAYS = 30
 const SUBNETS_AT_ONCE = 500
 
 type Stale = {
@@ -70,7 +69,7 @@ type Judged = {
 }
 
 /** What agents report against what is registered (R-061). */
-async function judgeAddresses(tx: Tx, companyId: string): Promise<void> {
+async function judgeAddresses(tx: Tx, companyId: string, staleDays: number): Promise<void> {
   const rows = await tx.db.execute<Judged>(sql`
     with seen as (
       select o.address, array_agg(s.name order by s.name) as servers, array_agg(o.server_id) as ids
@@ -82,9 +81,9 @@ async function judgeAddresses(tx: Tx, companyId: string): Promise<void> {
       a.server_id is not null and exists (select 1 from monitoring_agents g where g.server_id = a.server_id
           and g.state <> 'revoked' and g.last_seen_at > now() - make_interval(secs => ${BOTH_SECONDS}))
         and exists (select 1 from ip_observations o where o.company_id = a.company_id and o.address = a.address
-          and o.last_seen_at < now() - make_interval(days => ${STALE_DAYS}))
+          and o.last_seen_at < now() - make_interval(days => ${staleDays}))
         and not exists (select 1 from ip_observations o where o.company_id = a.company_id and o.address = a.address
-          and o.last_seen_at >= now() - make_interval(days => ${STALE_DAYS})) as is_stale
+          and o.last_seen_at >= now() - make_interval(days => ${staleDays})) as is_stale
     from ip_addresses a left join seen on seen.address = a.address
     where a.company_id = ${companyId} and a.deleted_at is null and a.status <> 'released'
       and (seen.address is not null or exists (select 1 from ip_observations o
@@ -99,7 +98,7 @@ async function judgeAddresses(tx: Tx, companyId: string): Promise<void> {
         [
           ...(servers && !isShared ? [{ code: 'duplicate_address', detail: { address, servers } }] : []),
           ...(others && !isShared && !servers ? [{ code: 'address_moved', detail: { address, servers: others } }] : []),
-          ...(is_stale ? [{ code: 'stale_address', detail: { address, days: STALE_DAYS } }] : []),
+          ...(is_stale ? [{ code: 'stale_address', detail: { address, days: staleDays } }] : []),
         ],
       ] as const
     }),
@@ -131,6 +130,9 @@ export async function watchAddresses(hub: Hub): Promise<void> {
   const companies = await hub.database.db.execute<{ company_id: string }>(
     sql`select distinct company_id from ip_observations`,
   )
-  for (const { company_id } of companies) await inTransaction(hub.database.db, tx => judgeAddresses(tx, company_id))
+  for (const { company_id } of companies) {
+    const staleDays = (await hub.state.valueIn(hub.database.db, company_id, 'ips.stale_days')) ?? 30
+    await inTransaction(hub.database.db, tx => judgeAddresses(tx, company_id, staleDays))
+  }
   await hub.database.db.execute(sql`delete from ip_allocations where created_at < now() - interval '24 hours'`)
 }

@@ -20,7 +20,7 @@ import type { RouteContext } from '../platform/http/route.ts'
 import { editorOf } from '../resources/editor.ts'
 import { type Found, lockRow } from '../resources/resource-rows.ts'
 import { deleteResource, insertResource, updateResource } from '../resources/write-resource.ts'
-import { freeNumbers, freeTotal } from './free-addresses.ts'
+import { freeNumbers, freeTotal, OBSERVED_DAYS } from './free-addresses.ts'
 import { type Subnet, subnetKind } from './subnet.ts'
 import { lockTree } from './subnet-tree.ts'
 import { reservedRanges } from './subnet-usage.ts'
@@ -41,8 +41,11 @@ export async function freeIn(
     if (asked.prefix < own || asked.prefix > bits) throw invalidField('prefix', 'prefix_range', { min: own, max: bits })
     const taken = await db.execute<{ cidr: string }>(sql`
       select cidr::text as cidr from subnets where company_id = ${companyId} and parent_id = ${subnet.id} and deleted_at is null
-      union all select address::text from ip_addresses
-        where subnet_id = ${subnet.id} and deleted_at is null and status <> 'released'`)
+      union all select address::text from ip_addresses where subnet_id = ${subnet.id} and deleted_at is null
+        and (status <> 'released' or released_at > now() - make_interval(hours => ${subnet.quarantine_hours}))
+      union all select address::text from ip_observations where company_id = ${companyId}
+        and address <<= ${subnet.cidr}::cidr and last_seen_at > now() - make_interval(days => ${OBSERVED_DAYS})
+      union all select ${subnet.gateway}::inet::text where ${subnet.gateway}::inet is not null`)
     const gaps = gapsIn(rangeOfCidr(subnet.cidr), [
       ...reservedRanges(subnet),
       ...taken.map(({ cidr }) => rangeOfCidr(cidr)),

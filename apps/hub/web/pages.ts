@@ -5,6 +5,7 @@ import type { Hub } from '../hub-context.ts'
 import type { Page } from '../platform/app.ts'
 import { ApiError } from '../platform/http/api-error.ts'
 import { render } from '../platform/http/api-texts.ts'
+import { refuseInMaintenance } from '../platform/http/maintenance-mode.ts'
 import type { RequestMeta } from '../platform/http/pipeline.ts'
 import { isUuid } from '../platform/http/request-schema.ts'
 import { toApiError } from '../platform/http/respond.ts'
@@ -115,12 +116,21 @@ const guarded =
     try {
       return await handle(hub, request, requestMeta)
     } catch (error) {
-      const { status } = toApiError(error, hub.log)
+      const { status, text: said, more } = toApiError(error, hub.log)
       const language = languageOf(request)
-      const text = say(language, status === 503 ? 'unavailable' : 'failed')
+      const isMaintenance = more.reason === 'maintenance_mode'
+      const text = isMaintenance ? render(said, language) : say(language, status === 503 ? 'unavailable' : 'failed')
       const body = html`<main class="notice"><h1>${say(language, 'product')}</h1><p>${text}</p></main>`
       return pageResponse(status, { language, title: say(language, 'product'), body })
     }
+  }
+
+/** A form of somebody who is not signed in, and so is no super administrator, waits until maintenance is over. */
+const changing =
+  (handle: Handle): Handle =>
+  async (hub, request, requestMeta) => {
+    refuseInMaintenance(hub, false, languageOf(request))
+    return handle(hub, request, requestMeta)
   }
 
 /** Counts what a page answers, under one name for all files. */
@@ -159,9 +169,9 @@ export function webPages(): readonly Page[] {
     { method: 'POST', path: '/login', handle: guarded(logIn) },
     { method: 'POST', path: '/logout', handle: guarded(logOut) },
     { method: 'GET', path: '/invitation', handle: guarded(invitationPage) },
-    { method: 'POST', path: '/invitation', handle: guarded(acceptedInvitation) },
+    { method: 'POST', path: '/invitation', handle: guarded(changing(acceptedInvitation)) },
     { method: 'GET', path: '/address', handle: guarded(addressPage) },
-    { method: 'POST', path: '/address', handle: guarded(decidedAddress) },
+    { method: 'POST', path: '/address', handle: guarded(changing(decidedAddress)) },
     { method: 'GET', path: '/tokens', handle: guarded(tokensPage) },
     { method: 'POST', path: '/tokens', handle: guarded(issue) },
     { method: 'POST', path: '/tokens/revoke', handle: guarded(revoke) },

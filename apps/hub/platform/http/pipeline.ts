@@ -8,6 +8,7 @@ import { clientAddress, isInRanges } from './addresses.ts'
 import { ApiError, notFound, permissionDenied, superAdminOnly } from './api-error.ts'
 import { type Language, words } from './api-texts.ts'
 import type { Caller } from './caller.ts'
+import { refuseInMaintenance } from './maintenance-mode.ts'
 import { acceptsJson, preferredLanguage } from './negotiation.ts'
 import { readBody } from './request-body.ts'
 import { checkRate } from './request-rate.ts'
@@ -82,18 +83,10 @@ async function companyAllowed(hub: Hub, route: Route, asked: string | null, call
   return companyId
 }
 
-const RETRY_SECONDS = 60
-
 /** While the hub is in maintenance, people change nothing; collectors and matchers report on (decision R-068). */
-function checkMaintenance({ state, now }: Hub, route: Route, caller: Caller, language: Language): void {
-  const { mode, messageEn, messageVi, untilMs } = state.maintenance
-  if (mode === 'off' || route.method === 'GET' || familyOf(route.path) !== 'user' || caller.actsAsSuperAdmin) return
-  const left = untilMs === null ? RETRY_SECONDS : Math.max(1, Math.ceil((untilMs - now()) / 1000))
-  const message = (language === 'vi' ? (messageVi ?? messageEn) : (messageEn ?? messageVi)) ?? ''
-  throw new ApiError(503, 'unavailable', words('maintenance', { message }), {
-    reason: 'maintenance_mode',
-    headers: { 'Retry-After': String(left) },
-  })
+function checkMaintenance(hub: Hub, route: Route, caller: Caller, language: Language): void {
+  if (route.method === 'GET' || familyOf(route.path) !== 'user') return
+  refuseInMaintenance(hub, caller.actsAsSuperAdmin, language)
 }
 
 /**

@@ -2,11 +2,12 @@
 import { type TObject, Type } from '@sinclair/typebox'
 import { type ReloadKind, requestReload } from '../../collectors/collector-jobs.ts'
 import type { Language } from '../../platform/http/api-texts.ts'
-import { oneOf } from '../../platform/http/request-schema.ts'
+import { integer, oneOf } from '../../platform/http/request-schema.ts'
 import { queueNames } from '../../platform/jobs/queues.ts'
 import { cleanUp } from '../../schedule.ts'
 import type { CommandTask } from './command-task.ts'
 import { analyzeDatabase, resealSecrets, resolveScopes, retryFailedJobs } from './database-commands.ts'
+import { emptyTrash, rebuildSearch, rebuildSearchOfAll, recountSubnets, verifyZones } from './resource-commands.ts'
 import { supportReport } from './support-report.ts'
 
 export type CommandDefinition = {
@@ -50,6 +51,54 @@ export const commandDefinitions: readonly CommandDefinition[] = [
     timeoutSeconds: MINUTE,
     parameters: Type.Object({ kind: Type.Optional(oneOf(reloadKinds)) }, { additionalProperties: false }),
     run: reloadCollectors,
+  },
+  {
+    name: 'rebuild-search',
+    title: { en: 'Write anew what search looks in', vi: 'Xây dựng lại chỉ mục tìm kiếm' },
+    level: 'company',
+    isDangerous: false,
+    timeoutSeconds: 60 * MINUTE,
+    parameters: NO_PARAMETERS,
+    run: rebuildSearch,
+  },
+  {
+    name: 'verify-dns',
+    title: { en: 'Verify every zone at its name servers', vi: 'Kiểm tra mọi vùng tại máy chủ tên miền' },
+    level: 'company',
+    isDangerous: false,
+    timeoutSeconds: 10 * MINUTE,
+    parameters: NO_PARAMETERS,
+    run: verifyZones,
+  },
+  {
+    name: 'recount-subnets',
+    title: { en: 'Count the addresses of all subnets anew', vi: 'Đếm lại địa chỉ của mọi mạng con' },
+    level: 'company',
+    isDangerous: false,
+    timeoutSeconds: 30 * MINUTE,
+    parameters: NO_PARAMETERS,
+    run: recountSubnets,
+  },
+  {
+    name: 'purge-trash',
+    title: { en: 'Delete for good what lies in the trash', vi: 'Xóa vĩnh viễn những gì trong thùng rác' },
+    level: 'company',
+    isDangerous: true,
+    timeoutSeconds: 60 * MINUTE,
+    parameters: Type.Object({ older_than_days: Type.Optional(integer(0, 365)) }, { additionalProperties: false }),
+    run: emptyTrash,
+  },
+  {
+    name: 'rebuild-search-all',
+    title: {
+      en: 'Write anew what search looks in, for all companies',
+      vi: 'Xây dựng lại chỉ mục tìm kiếm của mọi công ty',
+    },
+    level: 'system',
+    isDangerous: false,
+    timeoutSeconds: 60 * MINUTE,
+    parameters: NO_PARAMETERS,
+    run: rebuildSearchOfAll,
   },
   {
     name: 'clean-up',

@@ -16,6 +16,7 @@ import {
 import { users } from '../../platform/db/schema-identity.ts'
 import { ApiError } from '../../platform/http/api-error.ts'
 import { render } from '../../platform/http/api-texts.ts'
+import { refuseInMaintenance } from '../../platform/http/maintenance-mode.ts'
 import type { RequestMeta } from '../../platform/http/pipeline.ts'
 import { say } from '../words/forms.ts'
 import type { WebLanguage } from '../words/words.ts'
@@ -175,6 +176,7 @@ async function acted(
   const form = await readForm(request)
   if (form.get('csrf_token') !== issuer.guest.csrfToken) return redirect('/tokens')
   try {
+    refuseInMaintenance(hub, issuer.guest.caller.actsAsSuperAdmin, languageOf(request))
     return await act(issuer, form)
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
