@@ -2,6 +2,8 @@
 
 import { certificateKind } from './certificates/certificate.ts'
 import { certificateActs } from './certificates/look.ts'
+import { connectionKind } from './connections/connection.ts'
+import { connectionActs } from './connections/connection-test.ts'
 import { dnsRecordKind } from './dns/dns-record.ts'
 import { dnsServerKind } from './dns/dns-server.ts'
 import { dnsZoneKind } from './dns/dns-zone.ts'
@@ -28,6 +30,7 @@ export const kinds: readonly Kind[] = [
   poolKind,
   lbMemberKind,
   virtualServerKind,
+  withActs(connectionKind, connectionActs),
 ]
 
 export const allKinds = kindsOf([...outsideKinds, ...kinds.map(kind => kind.info)])

@@ -9,6 +9,7 @@ import { checkRoutes } from './checks/routes.ts'
 import { collectorRoutes } from './collector-api/routes.ts'
 import { collectorAdminRoutes } from './collectors/routes.ts'
 import { companyRoutes } from './companies/routes.ts'
+import { connectionRoutes } from './connections/routes.ts'
 import { dnsRoutes } from './dns/routes.ts'
 import { exportRoutes } from './exports/routes.ts'
 import { fileRoutes } from './files/routes.ts'
@@ -57,6 +58,7 @@ export const apiRoutes: readonly Route[] = [
   ...notificationAdminRoutes,
   ...webhookRoutes,
   ...networkRoutes,
+  ...connectionRoutes,
   ...optionRoutes,
   ...searchRoutes,
   ...certificateRoutes,

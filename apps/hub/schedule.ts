@@ -7,6 +7,8 @@ import { addUpAuditCounts } from './audit/audit-count.ts'
 import { judgeDueCertificates, lookAtDuePlaces } from './certificates/certificate-watch.ts'
 import { purgeAtCollectors } from './collectors/collector-jobs.ts'
 import { purgeCompany } from './companies/companies.ts'
+import { watchConnections } from './connections/connection-schedule.ts'
+import { forgetNodes } from './connections/gone-nodes.ts'
 import { verifyDueZones } from './dns/zone-schedule.ts'
 import { runSchedules } from './exports/schedules.ts'
 import { keepExports } from './exports/write-export.ts'
@@ -156,6 +158,7 @@ const tasks: readonly Task[] = [
   { name: 'certificate_places', periodSeconds: 20, run: lookAtDuePlaces },
   { name: 'certificate_dates', periodSeconds: MINUTE, run: judgeDueCertificates },
   { name: 'load_balancers', periodSeconds: 15, run: watchLoadBalancers },
+  { name: 'connection_watch', periodSeconds: 20, run: watchConnections },
   { name: 'zone_verification', periodSeconds: 20, run: verifyDueZones },
   { name: 'ended_suppressions', periodSeconds: 20, run: tellEndedSuppressions },
   { name: 'conditions', periodSeconds: 5, run: tellConditions },
@@ -180,6 +183,7 @@ const tasks: readonly Task[] = [
   { name: 'silence_windows', periodSeconds: HOUR, run: keepWindowsAhead },
   { name: 'purge_companies', periodSeconds: HOUR, run: purgeDeletedCompanies },
   { name: 'purge_resources', periodSeconds: DAY, run: purgeResources },
+  { name: 'gone_nodes', periodSeconds: DAY, run: forgetNodes },
   { name: 'clean_up', periodSeconds: DAY, run: cleanUp },
 ]
 

@@ -100,6 +100,8 @@ async function fill(): Promise<void> {
     await make('nameserver', '/dns/servers', { name: `ns-${index}`, host: '127.0.0.1', port: 1 })
     const { body } = await call('POST', `/dns/zones/${data.id}/records`, { type: 'A', name: 'www', value: '192.0.2.7' })
     remember('record', body.data.id)
+    const target = { kind: 'external', host: '127.0.0.1' }
+    await make('connection', '/connections', { source: { kind: 'service', name: `shop ${index}` }, target, port: 1 })
   }
   for (const name of ['First say', 'Second say']) {
     const steps = [{ name: 'Only', user_ids: [String((await call('GET', '/me')).body.data.id)] }]

@@ -48,6 +48,13 @@ export const kindSamples: Readonly<Record<string, KindSample>> = {
     body: index => ({ name: `vs ${index}`, address: '192.0.2.10', port: 1000 + index, protocol: 'https' }),
     change: { enabled: false },
   },
+  connection: {
+    body: index => ({
+      source: { kind: 'service', name: `app ${index}` },
+      target: { kind: 'external', host: `db-${index}.example.net` },
+    }),
+    change: { port: 5432 },
+  },
   dns_record: {
     body: index => ({ name: `host-${index}`, type: 'A', value: '192.0.2.1' }),
     change: { comment: 'changed' },

@@ -44,6 +44,7 @@ async function makeOneOfEach(by: Call): Promise<string[]> {
     ['/load-balancers', { name: 'lb-1', vendor: 'haproxy' }],
     ['/files', { name: 'plan.txt', content_base64: 'cGxhbg==' }],
     ['/ips', { address: '10.0.0.7' }],
+    ['/connections', { source: { kind: 'service', name: 'shop' }, target: { kind: 'service', name: 'mail' } }],
   ]
   const ids: string[] = []
   for (const [path, body] of made) {

@@ -11,7 +11,13 @@ import { checkTypes } from './check-target.ts'
 const RULE_IDS: SQL<string[]> = sql`array(select r.id::text from monitoring_rules r
   where r.check_id = monitoring_checks.id and r.deleted_at is null order by r.created_at, r.id)`
 
+/** The resource that a check belongs to, through which alone it is changed. */
+export type ManagedBy = { readonly kind: string; readonly id: string }
+
 type Row = { readonly check: typeof checks.$inferSelect; readonly ruleIds: string[] }
+
+const managedBy = ({ managedByKind: kind, managedById: id }: Row['check']): ManagedBy | null =>
+  kind === null || id === null ? null : { kind, id }
 
 export const presentCheck = ({ check, ruleIds }: Row) => ({
   id: check.id,
@@ -25,6 +31,7 @@ export const presentCheck = ({ check, ruleIds }: Row) => ({
   timeout_seconds: check.timeoutSeconds,
   enabled: check.enabled,
   rule_ids: ruleIds,
+  managed_by: managedBy(check),
   created_at: check.createdAt,
   updated_at: check.updatedAt,
 })

@@ -19,6 +19,7 @@ export const checkResponse = named('Check', {
   timeout_seconds: amount(),
   enabled: Type.Boolean(),
   rule_ids: listed(id()),
+  managed_by: nullable(Type.Object({ kind: string(), id: id() })),
   created_at: time(),
   updated_at: time(),
 })

@@ -3,17 +3,19 @@
 import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { and, eq, type SQL, sql } from 'drizzle-orm'
+import type { RuleScope } from '../../../core/alerting/rules/rule.ts'
 import { limits } from '../../../core/limits.ts'
-import { auditRequest, changesBetween } from '../audit/audit.ts'
+import { changesBetween } from '../audit/audit.ts'
 import { reloadCollectors } from '../collectors/collector-jobs.ts'
 import { checkCompanyLimit } from '../plans/company-limits.ts'
 import { type CheckType, checks, rules } from '../platform/db/schema.ts'
-import { inTransaction, lockCompany, type Tx } from '../platform/db/transaction.ts'
+import { inTransaction, lockCompany, type Tx, uuidList } from '../platform/db/transaction.ts'
 import { invalid, invalidField } from '../platform/http/api-error.ts'
 import type { RouteContext } from '../platform/http/route.ts'
+import { type Editor, editorOf } from '../resources/editor.ts'
 import { insertRule, ruleColumns } from '../rules/rules.ts'
 import { NO_SCOPE, resolvedIds, type ScopeInput, validScope } from '../scopes/scope.ts'
-import { type CheckRow, findCheck, presentCheck } from './check-list.ts'
+import { type CheckRow, findCheck, type ManagedBy, presentCheck } from './check-list.ts'
 import { defaultCheckRule, isSameSeries, parseTarget, type Target, targetMatchers } from './check-target.ts'
 
 /** Refuses a save after which more than 50 enabled checks would apply to one server, naming the first (G-120). */
@@ -69,8 +71,8 @@ async function isCovered(tx: Tx, companyId: string, check: typeof checks.$inferS
   return rows.length > 0
 }
 
-async function createRules(context: RouteContext, tx: Tx, check: typeof checks.$inferSelect): Promise<void> {
-  const { hub, companyId } = context
+async function createRules(editor: Editor, tx: Tx, check: typeof checks.$inferSelect): Promise<void> {
+  const { hub, companyId } = editor
   if (await isCovered(tx, companyId, check)) return
   const { name, metric, threshold, forSeconds, severity } = defaultCheckRule(check.type, check.name)
   await insertRule(
@@ -92,7 +94,7 @@ async function createRules(context: RouteContext, tx: Tx, check: typeof checks.$
       check.scope,
     ),
     check.enabled,
-    { checkId: check.id, createdBy: context.caller.user.id },
+    { checkId: check.id, createdBy: editor.userId },
   )
   await reloadCollectors(hub, tx, 'rules')
 }
@@ -115,51 +117,82 @@ function validTarget(type: CheckType, raw: Readonly<Record<string, unknown>>): T
 
 const subjectOf = (row: CheckRow) => ({ type: 'check', id: row.check.id, name: row.check.name })
 
-export async function createCheck(
-  context: RouteContext,
-  input: CheckInput & {
-    readonly name: string
-    readonly scope: ScopeInput
-    readonly type: CheckType
-    readonly target: Readonly<Record<string, unknown>>
-  },
-  isCopy = false,
+type NewCheck = CheckInput & {
+  readonly name: string
+  readonly scope: ScopeInput
+  readonly type: CheckType
+  readonly target: Readonly<Record<string, unknown>>
+}
+/** A copy is disabled; a managed check belongs to a resource, through which alone it is changed. */
+type NewCheckOptions = { readonly isCopy?: boolean; readonly managedBy?: ManagedBy }
+
+/**
+ * The checks whose series a check must not share: those that people made, wherever they apply, and those on a server of
+ * its own. Managed ones share a target when each is on another server: many servers need one database.
+ */
+async function seriesRivals(tx: Tx, companyId: string, scope: RuleScope, isManaged: boolean): Promise<SQL> {
+  const ids = await resolvedIds(tx.db, companyId, scope)
+  const onSameServer = scope.all
+    ? sql`true`
+    : sql`((${checks.scope}->>'all')::boolean or ${checks.resolvedServerIds} && ${uuidList(ids)}::uuid[])`
+  return isManaged ? onSameServer : sql`(${checks.managedByKind} is null or ${onSameServer})`
+}
+
+/** Creates a check with its rules, in a transaction that holds the company's lock. Throws 422. */
+export async function insertCheck(
+  tx: Tx,
+  editor: Editor,
+  input: NewCheck,
+  { isCopy = false, managedBy }: NewCheckOptions = {},
 ): Promise<CheckRow> {
-  const { hub, companyId } = context
+  const { hub, companyId } = editor
   const target = validTarget(input.type, input.target)
-  return inTransaction(hub.database.db, async tx => {
-    await lockCompany(tx, companyId)
-    const scope = await validScope(tx.db, companyId, input.scope)
-    const id = randomUUID()
-    // A copy, which is disabled, may share its original's series until one of the two is to be enabled.
-    if (!isCopy) await refuseSharedSeries(tx, companyId, { id, type: input.type, target })
-    await tx.db.insert(checks).values({
-      id,
-      companyId,
-      name: input.name,
-      scope,
-      resolvedServerIds: await resolvedIds(tx.db, companyId, scope),
-      type: input.type,
-      target,
-      intervalSeconds: input.interval_seconds ?? 60,
-      timeoutSeconds: input.timeout_seconds ?? limits.checkTimeoutSecondsDefault,
-      enabled: input.enabled ?? true,
-      createdBy: context.caller.user.id,
-    })
-    await checkCompanyLimit(hub, tx, companyId, 'checks')
-    if (input.enabled ?? true) await checkServerLimit(tx, companyId)
-    const made = await findCheck(tx.db, companyId, id)
-    if (made.check.serverIdCount > 0) await checkCompanyLimit(hub, tx, companyId, 'scope_ids')
-    await createRules(context, tx, made.check)
-    tx.touch('checks', [id])
-    await reloadCollectors(hub, tx, 'checks')
-    await auditRequest(tx, context, 'check.create', subjectOf(made))
-    return findCheck(tx.db, companyId, id)
+  const scope = await validScope(tx.db, companyId, input.scope)
+  const id = randomUUID()
+  // A copy, which is disabled, may share its original's series until one of the two is to be enabled.
+  const rivals = await seriesRivals(tx, companyId, scope, managedBy !== undefined)
+  if (!isCopy) await refuseSharedSeries(tx, companyId, { id, type: input.type, target }, rivals)
+  await tx.db.insert(checks).values({
+    id,
+    companyId,
+    name: input.name,
+    scope,
+    resolvedServerIds: await resolvedIds(tx.db, companyId, scope),
+    type: input.type,
+    target,
+    intervalSeconds: input.interval_seconds ?? 60,
+    timeoutSeconds: input.timeout_seconds ?? limits.checkTimeoutSecondsDefault,
+    enabled: input.enabled ?? true,
+    managedByKind: managedBy?.kind ?? null,
+    managedById: managedBy?.id ?? null,
+    createdBy: editor.userId,
+  })
+  await checkCompanyLimit(hub, tx, companyId, 'checks')
+  if (input.enabled ?? true) await checkServerLimit(tx, companyId)
+  const made = await findCheck(tx.db, companyId, id)
+  if (made.check.serverIdCount > 0) await checkCompanyLimit(hub, tx, companyId, 'scope_ids')
+  await createRules(editor, tx, made.check)
+  tx.touch('checks', [id])
+  await reloadCollectors(hub, tx, 'checks')
+  await editor.record(tx, 'check.create', subjectOf(made))
+  return findCheck(tx.db, companyId, id)
+}
+
+export function createCheck(context: RouteContext, input: NewCheck, isCopy = false): Promise<CheckRow> {
+  return inTransaction(context.hub.database.db, async tx => {
+    await lockCompany(tx, context.companyId)
+    return insertCheck(tx, editorOf(context), input, { isCopy })
   })
 }
 
+/** Throws 422 for a check that belongs to a resource: it is changed through that. */
+function refuseManagedCheck({ check }: CheckRow): void {
+  if (check.managedByKind !== null)
+    throw invalidField('managed_by', 'managed_by_resource', { kind: check.managedByKind })
+}
+
 /** Its rules follow the check's scope and target, and are disabled and deleted with it (decision G-92). */
-async function followRules(context: RouteContext, tx: Tx, row: CheckRow, wasEnabled: boolean): Promise<void> {
+async function followRules({ hub }: Editor, tx: Tx, row: CheckRow, wasEnabled: boolean): Promise<void> {
   const { check } = row
   const linked = await tx.db
     .select({ id: rules.id, version: rules.version, enabled: rules.enabled })
@@ -174,7 +207,7 @@ async function followRules(context: RouteContext, tx: Tx, row: CheckRow, wasEnab
         matchers: targetMatchers(check.type, check.target),
         enabled: wasEnabled === check.enabled ? rule.enabled : check.enabled,
         version: rule.version + 1,
-        updatedAt: new Date(context.hub.now()),
+        updatedAt: new Date(hub.now()),
       })
       .where(eq(rules.id, rule.id))
   if (linked.length === 0) return
@@ -182,78 +215,93 @@ async function followRules(context: RouteContext, tx: Tx, row: CheckRow, wasEnab
     'rules',
     linked.map(rule => rule.id),
   )
-  await reloadCollectors(context.hub, tx, 'rules')
+  await reloadCollectors(hub, tx, 'rules')
 }
 
-export async function updateCheck(
-  context: RouteContext,
+/** Changes a check in a transaction that holds the company's lock. Throws 404, 422. */
+export async function changeCheck(
+  tx: Tx,
+  editor: Editor,
   id: string,
   patch: CheckInput,
   action = 'check.update',
 ): Promise<CheckRow> {
+  const { hub, companyId } = editor
+  const before = await findCheck(tx.db, companyId, id)
+  const { check } = before
+  if (patch.type !== undefined && patch.type !== check.type) throw invalidField('type', 'immutable')
+  const scope = patch.scope ? await validScope(tx.db, companyId, patch.scope) : check.scope
+  const target = patch.target ? validTarget(check.type, patch.target) : check.target
+  const enabled = patch.enabled ?? check.enabled
+  const changed = { id, type: check.type, target }
+  const rivals = await seriesRivals(tx, companyId, scope, check.managedByKind !== null)
+  // One that shares a series from a time when that was allowed may stay as it is.
+  const isOther = !check.enabled || !isDeepStrictEqual(check.target, target)
+  if (!isSameSeries(check.type, check.target, target)) await refuseSharedSeries(tx, companyId, changed, rivals)
+  else if (enabled && isOther)
+    await refuseSharedSeries(tx, companyId, changed, sql`${eq(checks.enabled, true)} and ${rivals}`)
+  await tx.db
+    .update(checks)
+    .set({
+      name: patch.name ?? check.name,
+      scope,
+      resolvedServerIds: await resolvedIds(tx.db, companyId, scope),
+      target,
+      intervalSeconds: patch.interval_seconds ?? check.intervalSeconds,
+      timeoutSeconds: patch.timeout_seconds ?? check.timeoutSeconds,
+      enabled,
+      updatedAt: new Date(hub.now()),
+    })
+    .where(eq(checks.id, id))
+  if (enabled) await checkServerLimit(tx, companyId)
+  const after = await findCheck(tx.db, companyId, id)
+  await followRules(editor, tx, after, check.enabled)
+  if (after.check.serverIdCount > check.serverIdCount) await checkCompanyLimit(hub, tx, companyId, 'scope_ids')
+  tx.touch('checks', [id])
+  await reloadCollectors(hub, tx, 'checks')
+  await editor.record(tx, action, subjectOf(after), changesBetween(presentCheck(before), presentCheck(after)))
+  return after
+}
+
+export function updateCheck(context: RouteContext, id: string, patch: CheckInput, action?: string): Promise<CheckRow> {
   const { hub, companyId } = context
   return inTransaction(hub.database.db, async tx => {
     await lockCompany(tx, companyId)
-    const before = await findCheck(tx.db, companyId, id)
-    const { check } = before
-    if (patch.type !== undefined && patch.type !== check.type) throw invalidField('type', 'immutable')
-    const scope = patch.scope ? await validScope(tx.db, companyId, patch.scope) : check.scope
-    const target = patch.target ? validTarget(check.type, patch.target) : check.target
-    const enabled = patch.enabled ?? check.enabled
-    const changed = { id, type: check.type, target }
-    // One that shares a series from a time when that was allowed may stay as it is.
-    const isOther = !check.enabled || !isDeepStrictEqual(check.target, target)
-    if (!isSameSeries(check.type, check.target, target)) await refuseSharedSeries(tx, companyId, changed)
-    else if (enabled && isOther) await refuseSharedSeries(tx, companyId, changed, eq(checks.enabled, true))
-    await tx.db
-      .update(checks)
-      .set({
-        name: patch.name ?? check.name,
-        scope,
-        resolvedServerIds: await resolvedIds(tx.db, companyId, scope),
-        target,
-        intervalSeconds: patch.interval_seconds ?? check.intervalSeconds,
-        timeoutSeconds: patch.timeout_seconds ?? check.timeoutSeconds,
-        enabled,
-        updatedAt: new Date(hub.now()),
-      })
-      .where(eq(checks.id, id))
-    if (enabled) await checkServerLimit(tx, companyId)
-    const after = await findCheck(tx.db, companyId, id)
-    await followRules(context, tx, after, check.enabled)
-    if (after.check.serverIdCount > check.serverIdCount) await checkCompanyLimit(hub, tx, companyId, 'scope_ids')
-    tx.touch('checks', [id])
-    await reloadCollectors(hub, tx, 'checks')
-    const changes = changesBetween(presentCheck(before), presentCheck(after))
-    await auditRequest(tx, context, action, subjectOf(after), changes)
-    return after
+    refuseManagedCheck(await findCheck(tx.db, companyId, id))
+    return changeCheck(tx, editorOf(context), id, patch, action)
   })
 }
 
-/** Leaves a tombstone in the feed; the check's rules go with it. */
+/** Deletes a check with its rules, in a transaction that holds the company's lock; leaves a tombstone in the feed. */
+export async function removeCheck(tx: Tx, editor: Editor, id: string): Promise<void> {
+  const { hub, companyId } = editor
+  const before = await findCheck(tx.db, companyId, id)
+  const now = new Date(hub.now())
+  await tx.db
+    .update(checks)
+    .set({ ...NO_SCOPE, deletedAt: now })
+    .where(eq(checks.id, id))
+  tx.touch('checks', [id])
+  const gone = await tx.db
+    .update(rules)
+    .set({ ...NO_SCOPE, deletedAt: now, enabled: false, version: sql`${rules.version} + 1` })
+    .where(and(eq(rules.checkId, id), sql`${rules.deletedAt} is null`))
+    .returning({ id: rules.id })
+  tx.touch(
+    'rules',
+    gone.map(rule => rule.id),
+  )
+  await reloadCollectors(hub, tx, 'checks')
+  if (gone.length > 0) await reloadCollectors(hub, tx, 'rules')
+  await editor.record(tx, 'check.delete', subjectOf(before))
+}
+
 export async function deleteCheck(context: RouteContext, id: string): Promise<void> {
   const { hub, companyId } = context
   await inTransaction(hub.database.db, async tx => {
     await lockCompany(tx, companyId)
-    const before = await findCheck(tx.db, companyId, id)
-    const now = new Date(hub.now())
-    await tx.db
-      .update(checks)
-      .set({ ...NO_SCOPE, deletedAt: now })
-      .where(eq(checks.id, id))
-    tx.touch('checks', [id])
-    const gone = await tx.db
-      .update(rules)
-      .set({ ...NO_SCOPE, deletedAt: now, enabled: false, version: sql`${rules.version} + 1` })
-      .where(and(eq(rules.checkId, id), sql`${rules.deletedAt} is null`))
-      .returning({ id: rules.id })
-    tx.touch(
-      'rules',
-      gone.map(rule => rule.id),
-    )
-    await reloadCollectors(hub, tx, 'checks')
-    if (gone.length > 0) await reloadCollectors(hub, tx, 'rules')
-    await auditRequest(tx, context, 'check.delete', subjectOf(before))
+    refuseManagedCheck(await findCheck(tx.db, companyId, id))
+    await removeCheck(tx, editorOf(context), id)
   })
 }
 

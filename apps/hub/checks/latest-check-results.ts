@@ -14,6 +14,32 @@ import { defaultCheckRule, targetMatchers } from './check-target.ts'
 
 type CheckResult = { server: { id: string; name: string }; value: number | null; sampled_at: Date | null }
 
+/** What names the series of a check. */
+type Checked = Pick<CheckRow['check'], 'companyId' | 'name' | 'type' | 'target'>
+type LatestResult = { readonly value: number; readonly sampledAt: Date }
+
+/** The newest value of a check on a server within 15 minutes; null for none, 'unavailable' when nobody can say. */
+export async function latestResult(
+  hub: Hub,
+  { companyId, name, type, target }: Checked,
+  serverId: string,
+): Promise<LatestResult | 'unavailable' | null> {
+  const collector = await hub.collectors.targetOfServer(companyId, serverId)
+  if (!collector) return 'unavailable'
+  const { metric } = defaultCheckRule(type, name)
+  const { matchers } = compileMatchers(targetMatchers(type, target), null)
+  const fromSeconds = Math.floor((hub.now() - limits.statusValueAgeMs) / 1000)
+  const query = { metric, from: String(fromSeconds), agg: 'last' }
+  const answer = await hub.collectors.query(collector, 'series', seriesPath(companyId, serverId, query))
+  if (answer?.status !== 200) return 'unavailable'
+  const data = parseSeriesResponse(answer.body)
+  for (const { labels, points } of data ? seriesOf(data) : []) {
+    const last = points.at(-1)
+    if (last && matchesLabels(matchers, labels)) return { value: last[1], sampledAt: new Date(last[0]) }
+  }
+  return null
+}
+
 /** The servers of one page of the check's scope, each with its newest value within 15 minutes. */
 export async function checkResults(hub: Hub, row: CheckRow, page: Page) {
   const { check } = row
@@ -22,25 +48,15 @@ export async function checkResults(hub: Hub, row: CheckRow, page: Page) {
   const servers = await db.execute<{ id: string; name: string }>(sql`
     select id, name from servers where company_id = ${check.companyId} and id = any(${uuidList(ids)}::uuid[])
     order by lower(name), id limit ${page.limit} offset ${page.offset}`)
-  const { metric } = defaultCheckRule(check.type, check.name)
-  const { matchers } = compileMatchers(targetMatchers(check.type, check.target), null)
-  const fromSeconds = Math.floor((hub.now() - limits.statusValueAgeMs) / 1000)
-  const query = { metric, from: String(fromSeconds), agg: 'last' }
   const isConfigured = (await hub.collectors.targets()).length > 0
   let isAvailable = isConfigured
   const results = await Promise.all(
     servers.map(async (server): Promise<CheckResult> => {
-      const target = isConfigured ? await hub.collectors.targetOfServer(check.companyId, server.id) : null
-      const answer = target
-        ? await hub.collectors.query(target, 'series', seriesPath(check.companyId, server.id, query))
-        : null
-      if (answer?.status !== 200) isAvailable = false
-      const data = answer?.status === 200 ? parseSeriesResponse(answer.body) : null
-      for (const { labels, points } of data ? seriesOf(data) : []) {
-        const last = points.at(-1)
-        if (last && matchesLabels(matchers, labels)) return { server, value: last[1], sampled_at: new Date(last[0]) }
-      }
-      return { server, value: null, sampled_at: null }
+      const latest = isConfigured ? await latestResult(hub, check, server.id) : null
+      if (latest === 'unavailable') isAvailable = false
+      return latest === null || latest === 'unavailable'
+        ? { server, value: null, sampled_at: null }
+        : { server, value: latest.value, sampled_at: latest.sampledAt }
     }),
   )
   const reason = isAvailable ? null : isConfigured ? 'unavailable' : 'not_configured'

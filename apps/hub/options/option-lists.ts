@@ -30,7 +30,12 @@ export const optionLists: Readonly<Record<string, OptionList>> = {
     column: 'datacenter',
   }),
   operating_systems: list('Operating systems', 'Hệ điều hành', server('operating_system')),
-  connection_types: list('Connection types', 'Loại kết nối'),
+  connection_types: list('Connection types', 'Loại kết nối', {
+    kind: 'connection',
+    field: 'type',
+    table: 'connections',
+    column: 'type',
+  }),
   vrfs: list('Address spaces', 'Không gian địa chỉ', subnet('vrf'), address('vrf')),
   ip_purposes: list('Purposes of addresses', 'Mục đích địa chỉ', address('purpose')),
   certificate_issuers: list('Certificate issuers', 'Nhà cấp chứng chỉ'),

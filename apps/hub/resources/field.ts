@@ -39,8 +39,8 @@ type Traits = {
   readonly search?: 'exact' | 'text'
   /** The value belongs to this list of options; while that is strict, other values are refused. */
   readonly options?: string
-  /** The faults of a value that its schema cannot express. */
-  readonly check?: (value: never) => Words | null
+  /** The faults of a value that its schema cannot express: of the whole, or by member of an object. */
+  readonly check?: (value: never) => Words | ReadonlyMap<string, Words> | null
   /** What a request gave, in the form that is kept: an address in its usual spelling. */
   readonly normal?: (value: never) => unknown
   /** Not part of a manifest, for example because it repeats another field. */
@@ -58,6 +58,8 @@ export type Field<T = unknown> = Traits & {
   readonly fallback: unknown
   /** The kind that the value names by its id. */
   readonly to?: string
+  /** Names a resource of one of these kinds as {kind, id}; manifests say {kind, name}. */
+  readonly toOneOf?: readonly string[]
   /** Written and never read: answers have `<name>_set`. */
   readonly isSecret?: true
   readonly columns: (name: string) => Columns
@@ -181,6 +183,7 @@ export const compositeField = <T extends object>(
     readonly value: TSchema
     readonly nullable?: boolean
     readonly fallback?: unknown
+    readonly toOneOf?: readonly string[]
     readonly columns: Columns
     readonly response: TSchema
     readonly store: (value: unknown) => Values

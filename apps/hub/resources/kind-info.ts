@@ -32,6 +32,8 @@ export type KindInfo = {
   readonly nameColumn: string
   readonly permissions: { readonly view: string; readonly manage: string }
   readonly references: readonly Reference[]
+  /** The columns with the host or URL under which it is reached, the first that has one counts. */
+  readonly addressColumns: readonly string[]
   readonly conditions: Readonly<Record<string, ConditionText>>
   /** The kind of what it is a part of, and the column with its id. */
   readonly parent: { readonly kind: string; readonly column: string } | null

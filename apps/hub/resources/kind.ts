@@ -123,7 +123,7 @@ export type Write<Row> = {
   /** What the audit entry says beside the fields that differ; hooks may add to it. */
   readonly notes: Notes
 }
-type Written<Row> = {
+export type Written<Row> = {
   readonly tx: Tx
   readonly editor: Editor
   readonly before: Row | null
@@ -183,6 +183,8 @@ type Definition<F extends Fields> = {
   readonly uniqueness?: Readonly<Record<string, string>>
   /** References that no field says by itself, such as those of another kind each. */
   readonly references?: readonly Reference[]
+  /** The columns with the host or URL under which it is reached, the first that has one counts. */
+  readonly addressColumns?: readonly string[]
   /** How many a company (a parent) may have. */
   readonly limit: number
   readonly permissions: { readonly view: string; readonly manage: string }
@@ -293,6 +295,7 @@ export function defineKind<F extends Fields>(definition: Definition<F>): Kind<Ro
     nameColumn: 'name',
     permissions: definition.permissions,
     references: [...referencesOf(fields), ...(definition.references ?? [])],
+    addressColumns: definition.addressColumns ?? [],
     conditions: { drift: DRIFT, ...definition.conditions },
     parent: parent && { kind: parent.of.info.kind, column: parent.column },
     isResource: true,

@@ -8,6 +8,7 @@ const outside = (
   where: Pick<KindInfo, 'path' | 'table'> & { readonly nameColumn?: string },
   permissions: readonly [view: string, manage: string],
   references: readonly Reference[] = [],
+  addressColumns: readonly string[] = [],
 ): KindInfo => ({
   kind,
   title: { one: { en: titles[0], vi: titles[2] }, many: { en: titles[1], vi: titles[3] } },
@@ -15,6 +16,7 @@ const outside = (
   ...where,
   permissions: { view: permissions[0], manage: permissions[1] },
   references,
+  addressColumns,
   conditions: {},
   parent: null,
   isResource: false,
@@ -31,6 +33,7 @@ export const outsideKinds: readonly KindInfo[] = [
     ['servers.view', 'servers.manage'],
     // Free text that may be the id of a subnet.
     [{ field: 'subnet_id', to: 'subnet', column: 'subnet_id', isText: true }],
+    ['ip_address', 'hostname'],
   ),
   outside(
     'check',

@@ -46,8 +46,8 @@ export async function referenceFaults(
   next: Unchecked,
 ): Promise<Map<string, Words>> {
   const faults = new Map<string, Words>()
-  for (const { field, to, column, isList } of info.references) {
-    const target = to === null ? undefined : editor.hub.kinds.get(to)
+  for (const { field, to, column, isList, kindColumn } of info.references) {
+    const target = editor.hub.kinds.get(to ?? String(next[kindColumn ?? '']))
     const value = next[column]
     if (to === null || value === null || value === undefined) continue
     if (before && JSON.stringify(before[column]) === JSON.stringify(value)) continue
@@ -56,7 +56,8 @@ export async function referenceFaults(
     // Of a kind that the hub does not have there is nothing to name.
     const unknown = target ? await unknownIds(tx.db, editor.companyId, target, ids) : new Set(ids)
     for (const [index, id] of ids.entries())
-      if (unknown.has(id)) faults.set(isList ? `${field}.${index}` : field, words('unknown_reference'))
+      if (unknown.has(id))
+        faults.set(isList ? `${field}.${index}` : kindColumn ? `${field}.id` : field, words('unknown_reference'))
   }
   return faults
 }

@@ -26,7 +26,8 @@ function ownFaults(kind: Pick<Kind, 'fields'>, given: Unchecked): Map<string, Wo
     const isOfType =
       value.type === 'array' ? Array.isArray(member) : value.type === typeof member || value.type === undefined
     const fault = isOfType ? check(member as never) : null
-    if (fault) faults.set(name, fault)
+    if (fault instanceof Map) for (const [part, text] of fault) faults.set(`${name}.${part}`, text)
+    else if (fault) faults.set(name, fault as Words)
   }
   return faults
 }

@@ -14,6 +14,7 @@ import { allowLongStatements, inTransaction, lockCompany, type Tx } from '../pla
 import { invalidField } from '../platform/http/api-error.ts'
 import { faultsError } from '../platform/http/request-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
+import { deleteConnectionsOf } from '../purge/connection-rows.ts'
 import { deleteServerSecurity } from '../purge/security-rows.ts'
 import { optionFaults } from '../resources/strict-options.ts'
 import { refreshScopes } from '../scopes/scope.ts'
@@ -209,6 +210,7 @@ export async function destroyServer(hub: Hub, tx: Tx, server: Server): Promise<v
   await tx.db.execute(sql`update servers set deleted_at = coalesce(deleted_at, now()) where id = ${server.id}`)
   await refreshScopes(hub, tx, server.companyId, [server.id])
   await deleteServerSecurity(tx, server.companyId, server.id)
+  await deleteConnectionsOf(tx, server.companyId, 'server', [server.id])
   tx.leaveTombstones('servers', server.companyId, [server.id])
   await tx.db.delete(servers).where(and(eq(servers.companyId, server.companyId), eq(servers.id, server.id)))
   await purgeEverywhere(hub, tx, { scope: 'server', company_id: server.companyId, id: server.id })

@@ -35,7 +35,9 @@ const DEFAULTS: Unchecked = {
   enabled: true,
 }
 
-const ofCompany = (companyId: string): SQL | undefined => and(eq(checks.companyId, companyId), isNull(checks.deletedAt))
+/** What belongs to a resource comes and goes with that resource's manifest. */
+const ofCompany = (companyId: string): SQL | undefined =>
+  and(eq(checks.companyId, companyId), isNull(checks.deletedAt), isNull(checks.managedByKind))
 // A tag is one of the scope.
 const filtered = ({ companyId }: Reading, { name, tag, origin }: ExportFilter): SQL | undefined =>
   and(

@@ -1,6 +1,6 @@
 // Kinds of the registry (decision R-001) in manifests: everything follows from the definition of the kind. A manifest
 // names what the API identifies: `owner_team`, `servers`.
-import { type TObject, type TProperties, Type } from '@sinclair/typebox'
+import { type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import { and, asc, count, eq, isNull, type SQL, sql } from 'drizzle-orm'
 import { isObject, type Unchecked } from '../../../../core/json-object.ts'
 import { isAnyOf } from '../../platform/db/transaction.ts'
@@ -22,11 +22,18 @@ type SpecField = readonly [key: string, name: string, field: Field]
 type Row = Values & { readonly id: string; readonly name: string; readonly version: number }
 
 const NAMES_MAX = 1_000
+const ANY_ID = '00000000-0000-4000-8000-000000000000'
 const isList = (field: Field): boolean => field.value.type === 'array'
+
+/** The value of a field in a manifest: a reference is a name. */
+function specValue({ to, toOneOf, value }: Field): TSchema {
+  if (toOneOf !== undefined) return Type.Omit(value as TObject, ['id'])
+  return to === undefined ? value : value.type === 'array' ? listOf(text(255), NAMES_MAX) : text(255)
+}
 
 function specSchema(fields: readonly SpecField[]): TObject {
   const members = fields.map(([key, name, field]) => {
-    const value = field.to === undefined ? field.value : isList(field) ? listOf(text(255), NAMES_MAX) : text(255)
+    const value = specValue(field)
     return [key, field.required && name !== 'name' ? value : optional(value)] as const
   })
   const properties: TProperties = Object.fromEntries(members)
@@ -35,6 +42,22 @@ function specSchema(fields: readonly SpecField[]): TObject {
 
 const textsOf = (value: unknown): string[] =>
   Array.isArray(value) ? value.map(String) : typeof value === 'string' ? [value] : []
+
+/** Names a resource, where a field may name other things too. */
+type NamedOne = { readonly kind: string; readonly name: string; readonly id: string | null }
+const namedOne = ({ toOneOf }: Field, value: unknown): NamedOne | null =>
+  toOneOf !== undefined && isObject(value) && toOneOf.includes(String(value.kind))
+    ? { kind: String(value.kind), name: String(value.name ?? ''), id: typeof value.id === 'string' ? value.id : null }
+    : null
+/** What a manifest says where no resource is named: the members that have a value, in one order. */
+const withoutEmpty = (value: unknown): unknown =>
+  isObject(value)
+    ? Object.fromEntries(
+        Object.entries(value)
+          .filter(([, each]) => each !== null)
+          .sort(([a], [b]) => (a < b ? -1 : 1)),
+      )
+    : value
 
 /** A time becomes the text that manifests have. */
 const plain = (value: unknown): unknown => (value instanceof Date ? value.toISOString() : value)
@@ -81,12 +104,22 @@ class RegistryKind {
     for (const [, name, { to }] of this.fields)
       if (to !== undefined)
         names.set(name, await namesById(reading, to, [...new Set(rows.flatMap(row => textsOf(row[name])))]))
+    const shownOnes = rows.flatMap(row =>
+      this.fields.flatMap(([, name, field]) => namedOne(field, field.show(row, name)[name]) ?? []),
+    )
+    const namesOf = new Map<string, ReadonlyMap<string, string>>()
+    for (const [kind, some] of Map.groupBy(shownOnes, one => one.kind))
+      namesOf.set(kind, await namesById(reading, kind, [...new Set(some.flatMap(one => one.id ?? []))]))
     return rows.map(given => {
       // The columns that every kind has.
       const row = given as Row
       const spec = this.fields.map(([key, name, field]) => {
         if (field.inManifest) return [key, field.inManifest.show(row)]
-        if (field.to === undefined) return [key, plain(field.show(row, name)[name])]
+        const value = plain(field.show(row, name)[name])
+        const one = namedOne(field, value)
+        if (one) return [key, { kind: one.kind, name: namesOf.get(one.kind)?.get(one.id ?? '') ?? one.id ?? '' }]
+        if (field.toOneOf !== undefined) return [key, withoutEmpty(value)]
+        if (field.to === undefined) return [key, value]
         const shown = textsOf(row[name]).map(id => names.get(name)?.get(id) ?? id)
         return [key, isList(field) ? shown.sort() : (shown[0] ?? null)]
       })
@@ -106,6 +139,8 @@ class RegistryKind {
   references(spec: Unchecked): Reference[] {
     return this.fields.flatMap(([key, , field]) => {
       const { to } = field
+      const one = namedOne(field, spec[key])
+      if (one) return [{ kind: one.kind, name: one.name, at: [key, 'name'] }]
       if (to === undefined) return []
       return textsOf(spec[key]).map((name, index) => ({ kind: to, name, at: isList(field) ? [key, index] : [key] }))
     })
@@ -116,6 +151,9 @@ class RegistryKind {
       const [key, , { to }] = field
       const value = spec[key]
       if (value === undefined) return []
+      const one = namedOne(field[2], value)
+      if (one) return [[key, { kind: one.kind, name: find(one.kind, one.name)?.name ?? one.name }] as const]
+      if (field[2].toOneOf !== undefined) return [[key, withoutEmpty(shownForm(field, value))] as const]
       if (to === undefined) return [[key, shownForm(field, value)] as const]
       const named = textsOf(value).map(name => find(to, name)?.name ?? name)
       return [[key, isList(field[2]) ? named.sort() : (named[0] ?? null)] as const]
@@ -129,6 +167,8 @@ class RegistryKind {
       const value = spec[key]
       const { to } = field
       if (value === undefined) return []
+      const one = namedOne(field, value)
+      if (one) return [[name, { kind: one.kind, id: find(one.kind, one.name)?.id ?? null }] as const]
       if (to === undefined) return [[name, value] as const]
       const ids = textsOf(value).flatMap(each => find(to, each)?.id ?? [])
       return [[name, isList(field) ? ids : (ids[0] ?? null)] as const]
@@ -138,7 +178,8 @@ class RegistryKind {
 
   /** What the form of the API would refuse. */
   async faults(spec: Unchecked, existing: Existing | null): Promise<Map<string, Words>> {
-    const body = this.input(spec, () => null)
+    // What is named was looked up by the plan: here any id will do.
+    const body = this.input(spec, (_, name) => ({ id: ANY_ID, name }))
     const faults = new Map<string, Words>()
     try {
       await parseForm(this.kind, existing === null ? 'create' : 'change', withoutNulls(body))
@@ -184,7 +225,7 @@ export function manifestKindOf(kind: Kind): ManifestKind | null {
     order: iac.order,
     resourceKind: info.kind,
     permissions: info.permissions,
-    dependsOn: [...new Set(own.fields.flatMap(([, , { to }]) => (to === undefined ? [] : [to])))],
+    dependsOn: [...new Set(own.fields.flatMap(([, , { to, toOneOf = [] }]) => (to === undefined ? toOneOf : [to])))],
     spec: specSchema(own.fields),
     defaults: Object.fromEntries(own.fields.map(([key, , { fallback }]) => [key, fallback])),
     secrets: Object.entries(kind.fields).flatMap(([name, { isSecret }]) => (isSecret ? [name] : [])),

@@ -36,6 +36,7 @@ import system from '../../../../sql/hub/0032_system.sql' with { type: 'text' }
 import filesAndExports from '../../../../sql/hub/0033_files_and_exports.sql' with { type: 'text' }
 import mobile from '../../../../sql/hub/0034_mobile.sql' with { type: 'text' }
 import certificates from '../../../../sql/hub/0035_certificates.sql' with { type: 'text' }
+import connections from '../../../../sql/hub/0036_connections.sql' with { type: 'text' }
 import loadBalancers from '../../../../sql/hub/0037_load_balancers.sql' with { type: 'text' }
 import toldConditions from '../../../../sql/hub/0039_told_conditions.sql' with { type: 'text' }
 import dns from '../../../../sql/hub/0040_dns.sql' with { type: 'text' }
@@ -80,6 +81,7 @@ export const migrations: readonly Migration[] = [
   { number: 33, name: 'files_and_exports', sql: filesAndExports },
   { number: 34, name: 'mobile', sql: mobile },
   { number: 35, name: 'certificates', sql: certificates },
+  { number: 36, name: 'connections', sql: connections },
   { number: 37, name: 'load_balancers', sql: loadBalancers },
   { number: 39, name: 'told_conditions', sql: toldConditions },
   { number: 40, name: 'dns', sql: dns },

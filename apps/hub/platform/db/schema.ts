@@ -182,6 +182,8 @@ export const checks = pgTable('monitoring_checks', {
   timeoutSeconds: integer('timeout_seconds').notNull().default(5),
   enabled: boolean('enabled').notNull().default(true),
   syncVersion: version('sync_version').notNull().default(0),
+  managedByKind: text('managed_by_kind'),
+  managedById: uuid('managed_by_id'),
   createdBy: uuid('created_by'),
   createdAt: at('created_at').notNull().defaultNow(),
   updatedAt: at('updated_at').notNull().defaultNow(),

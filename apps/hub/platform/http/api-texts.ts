@@ -474,6 +474,24 @@ const texts = {
     en: 'This company takes no YAML. Use the form.',
     vi: 'Công ty này không nhận YAML. Hãy dùng biểu mẫu.',
   },
+  managed_by_resource: {
+    en: 'belongs to a {kind}: change that instead',
+    vi: 'thuộc về {kind}: hãy sửa ở đó',
+  },
+  node_address: {
+    en: 'has no address to connect to: give one to what it names, or name an external host',
+    vi: 'không có địa chỉ để kết nối: hãy đặt địa chỉ cho đối tượng được nêu, hoặc nêu một host bên ngoài',
+  },
+  node_same: { en: 'must differ from the source', vi: 'phải khác với nguồn' },
+  node_key: {
+    en: 'must be kind:id, service:name or external:host',
+    vi: 'phải có dạng kind:id, service:tên hoặc external:host',
+  },
+  http_only: { en: 'is for http and https only', vi: 'chỉ dùng cho http và https' },
+  probe_udp: { en: 'udp can only be probed by none', vi: 'udp chỉ dùng được với none' },
+  probe_server: { en: 'agent needs a server as the source', vi: 'agent cần nguồn là một máy chủ' },
+  probe_none: { en: 'the connection has no check of an agent', vi: 'kết nối không có kiểm tra nào của agent' },
+  url_path: { en: 'must begin with /', vi: 'phải bắt đầu bằng /' },
   managed_by_manifest: {
     en: 'comes from manifest {manifest}; change the manifest',
     vi: 'được quản lý bằng manifest {manifest}; hãy sửa manifest',

@@ -71,6 +71,8 @@ function fits(schema: TSchema, value: unknown): boolean {
   if (Array.isArray(value)) return schema.type === 'array' && (value.length > 0 || !schema.minItems)
   if (schema.type === 'integer') return Number.isInteger(value)
   if (schema.type === 'string' && schema.format === 'uuid') return value === ID
+  if (schema.type === 'object' && isObject(value) && Array.isArray(schema.required))
+    return schema.required.every((member: string) => Object.hasOwn(value, member))
   return schema.type === typeof value
 }
 

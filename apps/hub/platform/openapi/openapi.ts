@@ -33,6 +33,7 @@ const TAGS: Readonly<Record<string, string>> = {
   Security: 'Findings of scan hosts, and what is done about them.',
   Notifications: "The caller's bell, and what a company sends.",
   'Option lists': 'One spelling of environments, roles, data centers and the like.',
+  Connections: 'Who needs whom: connections between servers, devices and services, and what fails with a node.',
   IPs: 'Addresses: who has which, the next free ones, what agents really have.',
   Subnets: 'Blocks of addresses, what is used of them, what is free.',
   Webhooks: 'Signed calls of addresses of yours.',
