@@ -3,7 +3,6 @@
 // Usage: bun bench/collector-site.ts DIR AGENTS  — writes DIR/ready.json and DIR/tokens.json, ends on SIGTERM
 // after draining.
 import { mkdirSync, writeFileSync } from 'node:fs'
-import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { FileBusWriter } from '../apps/collector/bus/file-bus-writer.ts'
 import { allCollectorKeys, collectorPaths, loadCollectorConfig } from '../apps/collector/config.ts'
@@ -14,11 +13,12 @@ import { FileFeedStore } from '../apps/collector/store/file-feed-store.ts'
 import { parseAgentRecord } from '../apps/collector/store/registry/agent-record.ts'
 import { AgentRegistry } from '../apps/collector/store/registry/registry.ts'
 import { createCollectorMetrics, createLogger } from '../apps/collector/telemetry.ts'
+import { shardThreadCount } from '../apps/collector/worker/evaluation/shard-pool.ts'
 import { startWorker } from '../apps/collector/worker/worker.ts'
 import { sha256Hex } from '../core/series/hash.ts'
 import { company, defaultRules, uuid } from './default-rules.ts'
 
-const [dir = '', agentCount = '1000', threads = String(availableParallelism())] = process.argv.slice(2)
+const [dir = '', agentCount = '1000', threads = String(shardThreadCount())] = process.argv.slice(2)
 mkdirSync(join(dir, 'feeds'), { recursive: true })
 
 const { config } = loadCollectorConfig(allCollectorKeys, undefined, {

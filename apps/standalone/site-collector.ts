@@ -1,6 +1,5 @@
 // The collector of a site in one process: registry, bus, worker, ingest, heartbeat and ops listener, wired as its
 // executables wire theirs, with the hub's metrics beside its own.
-import { availableParallelism } from 'node:os'
 import type { Logger } from 'pino'
 import type { BusWriter } from '../collector/bus/bus.ts'
 import { FileBusWriter } from '../collector/bus/file-bus-writer.ts'
@@ -15,6 +14,7 @@ import { AgentRegistry } from '../collector/store/registry/registry.ts'
 import { type CollectorMetrics, createCollectorMetrics } from '../collector/telemetry.ts'
 import type { ThreadFiles } from '../collector/thread-files.ts'
 import { productVersion as version } from '../collector/version.ts'
+import { shardThreadCount } from '../collector/worker/evaluation/shard-pool.ts'
 import { type RunningWorker, startWorker } from '../collector/worker/worker.ts'
 import { feedStatus } from '../collector/worker/worker-status.ts'
 import { type OpsServer, startOpsServer } from '../http/ops-server.ts'
@@ -69,7 +69,7 @@ export async function startSiteCollector(
     version,
     shardThreadUrl: parts.threads.shards,
     samplesThreadUrl: parts.threads.samples,
-    threads: Math.max(1, availableParallelism()),
+    threads: shardThreadCount(),
     reloadAgentFeeds: { checks: () => feeds.checks.reload() },
     checksStatus: () => ({ ...feedStatus(feeds.checks.status()), ...feeds.checks.counts() }),
     onFailure: parts.onFailure,

@@ -68,7 +68,6 @@ describe('the samples store on a ClickHouse server', () => {
     const refused = await read(NOW - 120 * MINUTE_MS).catch((error: unknown) => error)
     expect(refused).toBeInstanceOf(SamplesUnavailable)
     await send(5, 2)
-    client.wake()
     await until('a failed insert', async () => (await client.stats()).insertErrors > 0)
     expect(await client.stats()).toMatchObject({ isReady: false, lagEntries: 1 })
 

@@ -60,7 +60,6 @@ describe('the samples thread', () => {
       { metric: 'cpu_usage_percent', points: [[START, 99]] },
     ])
     expect(await bus.writer.publish(SERVER, entry)).toBeNull()
-    samples.wake()
     await samples.flush()
 
     const answer = await samples.querySeries(plan({}))
@@ -85,7 +84,6 @@ describe('the samples thread', () => {
     const send = async (points: readonly (readonly [number, number])[]): Promise<void> => {
       const entry = entryOf(owner.companyId, owner.serverId, [{ metric: 'cpu_load1', points }])
       expect(await bus.writer.publish(owner.serverId, entry)).toBeNull()
-      samples.wake()
     }
     const highest = async (source: '5m' | '1h') => {
       const range = { fromMs: hour - 3_600_000, toMs: NOW, stepMs: 3_600_000 }

@@ -15,9 +15,11 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { FileBusReader } from '../../apps/collector/bus/file-bus-reader.ts'
 import { FileBusWriter } from '../../apps/collector/bus/file-bus-writer.ts'
+import { PacedNotice } from '../../apps/collector/bus/paced-notice.ts'
 import { groupBytes, sealGroup } from '../../apps/collector/bus/segment.ts'
 import { BusIndex } from '../../apps/collector/bus/segments-and-consumers.ts'
 import { randomFrom } from '../support/random.ts'
+import { until } from '../support/until.ts'
 
 const MIB = 1024 * 1024
 const CONSUMERS = ['evaluation', 'samples'] as const
@@ -372,4 +374,28 @@ test('a second writer of a bus is refused in words; after the first has closed i
   expect(await second.publish('a', new Uint8Array(96))).toBeNull()
   await second.close()
   rmSync(directory, { recursive: true, force: true })
+})
+
+describe('a paced notice', () => {
+  test('is given at once after quiet, and once for all that is raised within the period', () => {
+    let given = 0
+    const notice = new PacedNotice(3_600_000, () => given++)
+    notice.raise()
+    expect(given).toBe(1)
+    for (let raised = 0; raised < 5; raised++) notice.raise()
+    expect(given).toBe(1)
+    // Nothing that was raised is lost at the end.
+    notice.stop()
+    expect(given).toBe(2)
+    notice.stop()
+    expect(given).toBe(2)
+  })
+
+  test('what is raised within the period is given at its end', async () => {
+    let given = 0
+    const notice = new PacedNotice(1, () => given++)
+    notice.raise()
+    notice.raise()
+    await until('the second notice', () => given === 2)
+  })
 })

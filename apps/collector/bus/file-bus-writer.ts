@@ -6,6 +6,7 @@ import { dirname } from 'node:path'
 import { assert } from '../../../core/assert.ts'
 import { lockFile, type ProcessLock } from '../store/process-lock.ts'
 import type { BusStats, BusWriter, PublishRefusal } from './bus.ts'
+import { PacedNotice } from './paced-notice.ts'
 import { GROUP_HEADER_BYTES, groupBytes } from './segment.ts'
 import { SegmentLog } from './segment-log.ts'
 import { BusIndex } from './segments-and-consumers.ts'
@@ -16,6 +17,11 @@ const GROUP_ROOM_BYTES = 256 * 1024
 const FREE_BYTES_MIN = 64 * 1024 * 1024
 /** How often, at most, the free disk is checked and a refusal recorded. */
 const REST_MS = 1000
+/**
+ * How often, at most, readers are told of commits. Each time wakes a thread, which costs more than what it then reads
+ * of a fleet that sends a few hundred batches a second.
+ */
+const TELL_MS = 20
 
 export type FileBusOptions = {
   readonly path: string
@@ -25,7 +31,10 @@ export type FileBusOptions = {
   /** The minimum time between two commits; entries that come sooner are committed together. */
   readonly groupWaitMs: number
   readonly nowMs: () => number
-  /** Called after every commit, so that readers in this process need not poll. */
+  /**
+   * Called after a commit, so that readers in this process need not poll: at once when nothing was told for a while,
+   * else once for all commits until then.
+   */
   readonly onPublished: () => void
   readonly onError: (error: unknown) => void
 }
@@ -59,8 +68,10 @@ export class FileBusWriter implements BusWriter {
   private refusalNotedAtMs = 0
   private freeBytes = Number.POSITIVE_INFINITY
   private isClosed = false
+  private readonly published: PacedNotice
 
   constructor(private readonly options: FileBusOptions) {
+    this.published = new PacedNotice(TELL_MS, options.onPublished)
     // A second writer would number its entries as the first does.
     this.lock = lockFile(`${options.path}.lock`, 'ingest')
     try {
@@ -172,7 +183,7 @@ export class FileBusWriter implements BusWriter {
     }
     this.commitFromMs = performance.now() + this.options.groupWaitMs
     outcome.resolve(refusal)
-    if (refusal === null) this.options.onPublished()
+    if (refusal === null) this.published.raise()
   }
 
   async stats(): Promise<BusStats> {
@@ -189,6 +200,7 @@ export class FileBusWriter implements BusWriter {
     if (this.isClosed) return
     this.isClosed = true
     this.flush()
+    this.published.stop()
     this.log.close()
     this.index.close()
     this.lock.release()

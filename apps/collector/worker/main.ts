@@ -1,6 +1,5 @@
 // The executable collector-worker, with the admin API: reads its configuration, builds the adapters, wires the worker,
 // stops in order. Also `rules test FILE…`: rule scenario files through the production state machine.
-import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { startConfiguredOps } from '../../http/ops-server.ts'
@@ -15,6 +14,7 @@ import { AgentRegistry } from '../store/registry/registry.ts'
 import { threadFiles } from '../thread-files.ts'
 import { productVersion } from '../version.ts'
 import { runRulesTest } from './evaluation/rules-test.ts'
+import { shardThreadCount } from './evaluation/shard-pool.ts'
 import type { ReloadAgentFeeds } from './reload-calls.ts'
 import { openWorkerStorage } from './storage/open-storage.ts'
 import { type RunningWorker, startWorker } from './worker.ts'
@@ -66,7 +66,7 @@ async function run(configFile: string | undefined, readyFile: string | undefined
     version: productVersion,
     shardThreadUrl: threads.shards,
     samplesThreadUrl: threads.samples,
-    threads: Math.max(1, availableParallelism()),
+    threads: shardThreadCount(),
     reloadAgentFeeds: reloadChecks(checks, opened.reloadAgentFeeds),
     untilIngestPolled: opened.untilIngestPolled,
     checksStatus: () => ({ ...feedStatus(checks.status()), ...checks.counts() }),

@@ -61,7 +61,7 @@ export type RunningWorker = {
    * cannot be used.
    */
   readonly reloadAdmin: (fresh: WorkerConfig) => void
-  /** The bus has new entries. */
+  /** The bus has new entries for evaluation. The samples thread polls: nothing waits for it. */
   readonly wake: () => void
   /** The samples store answers. */
   readonly isReady: () => Promise<boolean>
@@ -187,10 +187,7 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
   return {
     adminUrl: admin.url,
     reloadAdmin: admin.reload,
-    wake: () => {
-      shards.wake()
-      samples.wake()
-    },
+    wake: () => shards.wake(),
     isReady: async () => (await samples.stats()).isReady,
     hasRules,
     outboxDepth: () => storage.outbox.outboxDepth(),

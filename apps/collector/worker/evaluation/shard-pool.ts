@@ -1,6 +1,7 @@
 // The shard threads as the main thread of a worker sees them: which thread owns which of the 64 shards, the messages to
 // all of them, and their answers.
 
+import { availableParallelism } from 'node:os'
 import { type RawRules, rulesById } from '../../../../core/alerting/durability/rule-change-record.ts'
 import type { SilenceRecord } from '../../../../core/alerting/evaluate/suppression.ts'
 import type { RuleRecord } from '../../../../core/alerting/rules/rule.ts'
@@ -18,6 +19,12 @@ import type {
   ShardThreadConfig,
   ToShardThread,
 } from './shard-messages.ts'
+
+/** Evaluation is about a tenth of what a batch costs its collector, and each thread reads the whole bus. */
+const CORES_A_SHARD_THREAD = 4
+
+/** How many shard threads suit the host. */
+export const shardThreadCount = (): number => Math.ceil(availableParallelism() / CORES_A_SHARD_THREAD)
 
 type ShardPoolOptions = {
   /** Named by the executable's main file: a compiled executable needs each thread's file as an entry of its own. */

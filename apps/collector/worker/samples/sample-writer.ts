@@ -212,7 +212,7 @@ export class SampleWriter {
     return this.isCaughtUp ? this.options.nowMs() : this.lastReceivedAtMs
   }
 
-  /** Wakes the writer: the bus has new entries, or there is other work. */
+  /** Wakes the writer: there is something to read, or other work. */
   wake(): void {
     this.isAwake = true
     this.wakeUp?.()
@@ -409,8 +409,9 @@ export class SampleWriter {
   }
 
   /**
-   * Waits for new entries, a flush or the stop. The bus commits every few milliseconds, but a few reads a second are
-   * enough.
+   * Waits until it is time for the next read, or for a flush or the stop. The bus commits every few milliseconds, but a
+   * few reads a second are enough: a wake-up for each commit would cost more than reading it. Over Redis it is told of
+   * new entries.
    */
   private async rest(): Promise<void> {
     const sinceMs = performance.now()

@@ -78,7 +78,6 @@ export type SamplesCalls = {
 
 export type ToSamplesThread =
   | { readonly kind: 'start'; readonly options: SamplesThreadOptions }
-  | { readonly kind: 'wake' }
   /** The bus is full: buffered samples must be stored. */
   | { readonly kind: 'release' }
   | { readonly kind: 'tombstones'; readonly tombstones: readonly Tombstone[] }

@@ -167,9 +167,6 @@ class SamplesThread {
 
   receive(message: ToSamplesThread): void {
     switch (message.kind) {
-      case 'wake':
-        this.writer.wake()
-        return
       case 'release':
         this.writer.release()
         return
