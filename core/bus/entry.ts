@@ -253,14 +253,24 @@ export class EntryReader {
     return this.bytes.subarray(this.start, this.end)
   }
 
-  /** Calls `visit` for every definition: index of the series in this entry, and its full key. */
-  eachDefinition(visit: (seriesIndex: number, key: string) => void): void {
+  get hasDefinitions(): boolean {
+    return this.definitionsBytes > 0
+  }
+
+  /**
+   * Calls `visit` for every definition: index of the series in this entry, and its full key. Those that `isKnown` are
+   * passed over, and their keys not decoded.
+   */
+  eachDefinition(
+    visit: (seriesIndex: number, key: string) => void,
+    isKnown: (seriesIndex: number) => boolean = () => false,
+  ): void {
     let at = this.definitionsAt
     const end = at + this.definitionsBytes
     while (at < end) {
       const seriesIndex = this.u32[at >> 2]!
       const keyBytes = this.u32[(at >> 2) + 1]!
-      visit(seriesIndex, decoder.decode(this.bytes.subarray(at + 8, at + 8 + keyBytes)))
+      if (!isKnown(seriesIndex)) visit(seriesIndex, decoder.decode(this.bytes.subarray(at + 8, at + 8 + keyBytes)))
       at += 8 + padTo(keyBytes, 4)
     }
   }

@@ -12,11 +12,14 @@ export class SampleBatch {
   value = new Float64Array(1024)
   /** Definitions that go to the bus with this batch: index of the series and its full key. */
   readonly definitions: { seriesIndex: number; key: string }[] = []
+  /** How many of them are of series that the agent had not sent before; the others are announced again. */
+  newSeries = 0
 
   clear(): void {
     this.seriesCount = 0
     this.pointCount = 0
     this.definitions.length = 0
+    this.newSeries = 0
   }
 
   /** Makes room for one more series. */

@@ -62,6 +62,9 @@ export type AgentSeriesState = {
   readonly expiresFromSeconds: number
 }
 
+/** From the turn of a series to that of the next one: the golden section of the circle spreads any number evenly. */
+const TURN_STEP = 0x9e3779b1
+
 /** Shared by every agent that has sent nothing yet. */
 const noWords = new Int32Array(0)
 
@@ -79,8 +82,11 @@ export class AgentSeries {
   private expiresFromSeconds = 0
   private previousRawKey = NONE
   private firstRawKey = NONE
-  /** The next batch announces all definitions again: after a refused publish, and each hour. */
+  /** The next batch announces all definitions again: after a refused publish, or after an hour of silence. */
   announcesAll = false
+  /** The next batch announces again the definitions whose turn is in this part of the hour: its start, its length. */
+  private turnsFrom = 0
+  private turns = 0
 
   constructor(readonly company: CompanySeries) {}
 
@@ -144,6 +150,22 @@ export class AgentSeries {
     if (seriesCount <= this.seriesRoom || this.count > 0) return
     this.clearRawKeys()
     this.grow(seriesCount, Math.max(seriesCount, this.rawKeyRoom))
+  }
+
+  /**
+   * Sets which definitions the next batch announces again, besides those of new series: all, or those whose turn is
+   * among the `turns` after `from`, on a circle of 2^32 turns. Every series has a turn by its index, far from that of
+   * the next one, so that an hour's announcements are a few in each batch.
+   */
+  announce(all: boolean, from: number, turns: number): void {
+    this.announcesAll = all
+    this.turnsFrom = from | 0
+    this.turns = turns
+  }
+
+  /** Whether the next batch announces the definition of this known series again. */
+  announces(series: number): boolean {
+    return this.announcesAll || (Math.imul(series, TURN_STEP) - this.turnsFrom) >>> 0 < this.turns
   }
 
   /** Starts a batch: the first series is predicted to be the one that came first last time. */

@@ -5,10 +5,11 @@
 import { limits as requestLimits } from '../limits.ts'
 import type { SampleBatch } from '../series/sample-batch.ts'
 import { seriesId } from '../series/series-key.ts'
-import { type AdmissionLimits, type AdmissionReport, normaliseSeries } from './admission.ts'
+import { type AdmissionLimits, type AdmissionReport, type DropReason, normaliseSeries } from './admission.ts'
 import { type AgentSeries, NONE, RAW_KEY_WORDS, SERIES_WORDS } from './agent-series.ts'
 import { ProtoCursor } from './proto-reader.ts'
 import { RawHash } from './raw-hash.ts'
+import { type ParsedSeries, RawSeriesCache } from './raw-series-cache.ts'
 
 const TAG_BATCH_SEQ = 0x08
 const TAG_BATCH_SENT_AT = 0x10
@@ -46,6 +47,9 @@ export type DecodeRefusal = 'malformed' | 'too_many_points' | 'too_many_series'
  */
 type BatchHeader = { seq: number; seqLow: number; seqHigh: number; sentAtMs: number; intervalSeconds: number }
 
+/** A series whose name and labels were parsed, and whether a label was removed or cut; or why it is refused. */
+type ParsedOrRefused = (ParsedSeries & { readonly isNoted?: boolean }) | { readonly refused: DropReason }
+
 /** Keeps a leading U+FEFF as text. Bytes that are not UTF-8 become U+FFFD, which the grammar of names then refuses. */
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
@@ -53,6 +57,7 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 export class BatchDecoder {
   private readonly cursor = new ProtoCursor()
   private readonly hash = new RawHash()
+  private readonly cache = new RawSeriesCache()
   private pointsSeen = 0
   /**
    * How many series and fields the request may still have. Below zero when it had too many; `cursor.failed` is then set
@@ -228,7 +233,7 @@ export class BatchDecoder {
       }
     } else {
       agent.seen(series, nowSeconds)
-      if (agent.announcesAll) this.define(start, keyEnd, report)
+      if (agent.announces(series)) this.define(start, keyEnd, report)
     }
     this.push(agent, series, pointsBefore)
   }
@@ -237,7 +242,7 @@ export class BatchDecoder {
    * Decodes series as long as they come in the order of the last batch, each with one plain point that has the time of
    * the point before: nearly all that agents send. The name and labels are not parsed, because bytes with the hash of a
    * known raw key count as that raw key, which was parsed when it was added. Leaves the cursor at the first series that
-   * does not fit.
+   * does not fit, or is to be announced again.
    */
   private decodeCachedSeries(end: number, agent: AgentSeries, nowSeconds: number): void {
     const { cursor, batch, hash, lastPointA, lastPointB, lastPointC, lastPointMs } = this
@@ -276,6 +281,7 @@ export class BatchDecoder {
       const rawKeyAt = rawKey * RAW_KEY_WORDS
       if (pointValue - pointValue !== 0 || words[rawKeyAt] !== hash.a || words[rawKeyAt + 1] !== hash.b) break
       const links = words[rawKeyAt + 2]!
+      if (agent.announces(links & NONE)) break
       const place = tableAt + (links & NONE) * SERIES_WORDS
       idLo[series] = words[place]!
       idHi[series] = words[place + 1]!
@@ -428,13 +434,36 @@ export class BatchDecoder {
     this.cursor.position = after
   }
 
+  /**
+   * Parses and judges name and labels of the raw key from `start` to `keyEnd`, whose hash was just computed; what the
+   * same bytes meant before comes from the cache. A series with a removed or cut label is parsed each time, so that
+   * every acknowledgement repeats the warning. Leaves the cursor where it is.
+   */
+  private parsed(start: number, keyEnd: number, report: AdmissionReport): ParsedOrRefused {
+    const { cursor, cache, hash } = this
+    const cached = cache.find(hash.a, cursor.bytes, start, keyEnd)
+    if (cached) {
+      this.fieldsLeft -= cached.fields
+      if (this.fieldsLeft < 0) cursor.failed = true
+      return cached
+    }
+    const after = cursor.position
+    const fieldsBefore = this.fieldsLeft
+    const { name, labels } = this.nameAndLabels(start, keyEnd)
+    if (cursor.failed) return { refused: 'invalid_name' }
+    cursor.position = after
+    const normal = normaliseSeries(name, labels, report)
+    if ('refused' in normal) return normal
+    const parsed = { id: seriesId(normal.key), key: normal.key, fields: fieldsBefore - this.fieldsLeft }
+    if (normal.isNoted) return { ...parsed, isNoted: true }
+    cache.add(hash.a, cursor.bytes, start, keyEnd, parsed)
+    return parsed
+  }
+
   /** Adds the definition of a known series to the batch, to announce it on the bus again. */
   private define(start: number, keyEnd: number, report: AdmissionReport): void {
-    const after = this.cursor.position
-    const { name, labels } = this.nameAndLabels(start, keyEnd)
-    this.cursor.position = after
-    const normal = normaliseSeries(name, labels, report)
-    if ('key' in normal) this.batch.definitions.push({ seriesIndex: this.batch.seriesCount, key: normal.key })
+    const parsed = this.parsed(start, keyEnd, report)
+    if ('key' in parsed) this.batch.definitions.push({ seriesIndex: this.batch.seriesCount, key: parsed.key })
   }
 
   /**
@@ -449,45 +478,45 @@ export class BatchDecoder {
     report: AdmissionReport,
     firstPoint: number,
   ): number {
-    const after = this.cursor.position
-    const { name, labels } = this.nameAndLabels(start, keyEnd)
+    const parsed = this.parsed(start, keyEnd, report)
     if (this.cursor.failed) return -1
-    this.cursor.position = after
-    const normal = normaliseSeries(name, labels, report)
-    const series = this.admitSeries(normal, agent, nowSeconds, report, this.batch.pointCount - firstPoint)
+    const series = this.admitSeries(parsed, agent, nowSeconds, report, this.batch.pointCount - firstPoint)
     // A series with a removed or cut label gets no raw key, so that every acknowledgement repeats the warning.
-    if (series >= 0 && 'key' in normal && !normal.isNoted) agent.addRawKey(this.hash.a, this.hash.b, series)
+    if (series >= 0 && 'key' in parsed && !parsed.isNoted) agent.addRawKey(this.hash.a, this.hash.b, series)
     return series
   }
 
-  /** Adds a normalised series to the agent's table, or counts its `points` as dropped when a limit is reached. */
+  /** Adds a series to the agent's table, or counts its `points` as dropped when a limit is reached. */
   private admitSeries(
-    normal: ReturnType<typeof normaliseSeries>,
+    parsed: ParsedOrRefused,
     agent: AgentSeries,
     nowSeconds: number,
     report: AdmissionReport,
     points: number,
   ): number {
-    if ('refused' in normal) {
-      report.drop(normal.refused, points)
+    if ('refused' in parsed) {
+      report.drop(parsed.refused, points)
       return -1
     }
-    const id = seriesId(normal.key)
+    const { id, key } = parsed
     const known = agent.findId(id)
     if (known >= 0) {
       agent.seen(known, nowSeconds)
-      if (agent.announcesAll) this.batch.definitions.push({ seriesIndex: this.batch.seriesCount, key: normal.key })
+      if (agent.announces(known)) this.batch.definitions.push({ seriesIndex: this.batch.seriesCount, key })
       return known
     }
     const { seriesPerAgentMax, seriesPerCompanyMax } = this.limits
     if (!agent.hasRoom(seriesPerAgentMax, nowSeconds)) {
-      report.seriesLimit ??= { inUse: agent.count, firstDropped: normal.key }
+      report.seriesLimit ??= { inUse: agent.count, firstDropped: key }
       report.drop('series_limit_dropped', points)
       return -1
     }
     const added = agent.add(id, nowSeconds, seriesPerCompanyMax)
     if (added < 0) report.drop('company_series_limit', points)
-    else this.batch.definitions.push({ seriesIndex: this.batch.seriesCount, key: normal.key })
+    else {
+      this.batch.definitions.push({ seriesIndex: this.batch.seriesCount, key })
+      this.batch.newSeries++
+    }
     return added
   }
 
@@ -518,7 +547,8 @@ export class BatchDecoder {
     const admitted = batch.pointCount - firstPoint
     if (admitted === 0) return
     const normal = normaliseSeries(name, labels, report)
-    const series = this.admitSeries(normal, agent, nowSeconds, report, admitted)
+    const parsed = 'key' in normal ? { ...normal, id: seriesId(normal.key), fields: 0 } : normal
+    const series = this.admitSeries(parsed, agent, nowSeconds, report, admitted)
     if (series < 0) batch.pointCount = firstPoint
     else this.push(agent, series, firstPoint)
   }

@@ -3,6 +3,7 @@ import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { create, toBinary } from '@bufbuild/protobuf'
 import type { PublishRefusal } from '../../apps/collector/bus/bus.ts'
 import { ingestKeys, loadCollectorConfig } from '../../apps/collector/config.ts'
+import { metrics } from '../../core/series/catalogue.ts'
 import { MetricsBatchSchema } from '../../proto/gen/svc/agent/v1/agent_pb.ts'
 import { until } from '../support/until.ts'
 import {
@@ -390,6 +391,34 @@ test('definitions go out again each hour, and with every batch while the bus has
   settles[1]?.(null)
   expect([(await first).status, (await second).status]).toEqual([503, 200])
   expect((await own.published()).at(-1)?.keys).toEqual(['cpu_load5'])
+  await own.stop()
+})
+
+test('the definitions of an agent go out again once an hour, a few with each batch, also where the bus refused one', async () => {
+  let isFull = false
+  const own = await startRig({
+    threads: 0,
+    bus: writer => ({
+      publish: (server, entry) => (isFull ? Promise.resolve('full' as const) : writer.publish(server, entry)),
+      stats: () => writer.stats(),
+      close: () => writer.close(),
+    }),
+  })
+  const startMs = Date.now()
+  const send = () => {
+    const points = [{ tsMs: BigInt(own.clock.nowMs), value: 1 }]
+    return own.send({ series: metrics.slice(0, 40).map(({ name }) => ({ name, points })) })
+  }
+  for (own.clock.nowMs = startMs; own.clock.nowMs <= startMs + 3_600_000; own.clock.nowMs += 60_000) {
+    const minute = (own.clock.nowMs - startMs) / 60_000
+    isFull = minute >= 20 && minute < 24
+    expect((await send()).status).toBe(isFull ? 503 : 200)
+  }
+  const [first, ...later] = (await own.published()).map(batch => batch.keys)
+  expect(first).toHaveLength(40)
+  expect(later.flat().sort()).toEqual([...first!].sort())
+  // Forty in sixty batches; five minutes' worth after the refusals.
+  for (const keys of later) expect(keys.length).toBeLessThanOrEqual(6)
   await own.stop()
 })
 

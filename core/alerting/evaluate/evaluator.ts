@@ -28,7 +28,7 @@ export function applyEntry(evaluation: EvaluationState, reader: EntryReader, pos
   if (reader.pointCount === 0) return
   const rules = evaluation.companyRules(server.companyId)
   if (server.boundTo !== rules) rebindServer(evaluation, server, rules, nowMs, position)
-  reader.eachDefinition((_, fullKey) => evaluation.dictionary.learn(reader.shard, fullKey))
+  if (reader.hasDefinitions) learnDefinitions(evaluation, reader)
   let { ids, head, count: known } = server
   let expected = 0
   let index = 0
@@ -61,6 +61,15 @@ export function applyEntry(evaluation: EvaluationState, reader: EntryReader, pos
   }
   evaluation.samples += point
   if (server.count > IDLE_SERIES_MAX && server.stateCount * 2 < server.count) dropIdleSeries(evaluation, server)
+}
+
+/** A definition is announced again each hour: most of them are known, and their keys need not be decoded. */
+function learnDefinitions({ dictionary }: EvaluationState, reader: EntryReader): void {
+  const { shard, u32, idsAt } = reader
+  reader.eachDefinition(
+    (_, fullKey) => dictionary.learn(shard, fullKey),
+    series => dictionary.isLearnt(shard, u32[idsAt + series * 2]!, u32[idsAt + series * 2 + 1]!),
+  )
 }
 
 function isOfRemovedServer(evaluation: EvaluationState, reader: EntryReader, key: string, position: number): boolean {

@@ -28,6 +28,9 @@ export const labelsOf = (definition: SeriesDefinition): Labels => parseSeriesKey
 
 const SHARDS = 64
 
+const hasShard = ({ shardsLo, shardsHi }: Pick<SeriesDefinition, 'shardsLo' | 'shardsHi'>, shard: number): boolean =>
+  ((shard < 32 ? shardsLo : shardsHi) & (1 << (shard & 31))) !== 0
+
 export class SeriesDictionary {
   /** Definitions by the low word of their id. */
   private readonly byLo = new Map<number, SeriesDefinition>()
@@ -65,6 +68,12 @@ export class SeriesDictionary {
     return definition
   }
 
+  /** Whether `learn` would change nothing: the shard has learnt the key with this id. */
+  isLearnt(shard: number, lo: number, hi: number): boolean {
+    const definition = this.get(lo, hi)
+    return definition !== undefined && hasShard(definition, shard)
+  }
+
   private define(fullKey: string): SeriesDefinition {
     const { lo, hi } = seriesId(fullKey)
     const known = this.get(lo, hi)
@@ -86,11 +95,10 @@ export class SeriesDictionary {
 
   /** Marks the key as used by the shard; true when it was not marked before. */
   private noteShard(definition: SeriesDefinition, shard: number): boolean {
+    if (hasShard(definition, shard)) return false
     const bit = 1 << (shard & 31)
-    const before = shard < 32 ? definition.shardsLo : definition.shardsHi
-    if ((before & bit) !== 0) return false
-    if (shard < 32) definition.shardsLo = before | bit
-    else definition.shardsHi = before | bit
+    if (shard < 32) definition.shardsLo |= bit
+    else definition.shardsHi |= bit
     return true
   }
 
@@ -133,8 +141,7 @@ export class SeriesDictionary {
   private forget({ fullKey, shardsLo, shardsHi }: SeriesDefinition): void {
     this.count--
     for (let shard = 0; shard < SHARDS; shard++) {
-      const shards = shard < 32 ? shardsLo : shardsHi
-      if ((shards & (1 << (shard & 31))) === 0) continue
+      if (!hasShard({ shardsLo, shardsHi }, shard)) continue
       // A key that was never stored needs no removal.
       if (this.learnt.get(shard)?.delete(fullKey) !== true) setOf(this.forgotten, shard).add(fullKey)
     }

@@ -9,9 +9,13 @@ import type { AgentChange, AgentRegistry } from '../../store/registry/registry.t
 import { NOTHING_TOLD, type ToldRefusals } from './refusal-log.ts'
 
 /**
- * How often, at least, all definitions of an agent's series are announced on the bus again, in case a reader lost them.
+ * How often, at least, the definitions of an agent's series are announced on the bus again, in case a reader lost them:
+ * a few with each batch, since a definition costs as much as fifty samples.
  */
 const ANNOUNCE_PERIOD_MS = 3_600_000
+/** The turns of an hour, see `AgentSeries.announce`. */
+const TURNS = 2 ** 32
+const turnAt = (atMs: number): number => Math.floor(((atMs % ANNOUNCE_PERIOD_MS) / ANNOUNCE_PERIOD_MS) * TURNS)
 /** An agent silent for this long has no active series; its session is dropped. */
 export const SESSION_IDLE_MS = 3_600_000
 
@@ -42,11 +46,14 @@ export class AgentSession {
   protoVersion = 0
   /** The ETag of its config; null when it must be computed. */
   etag: Etag | null = null
-  /** Entries with definitions whose publish the bus has not answered yet. */
-  definitionsInFlight = 0
-  /** Definitions must be announced again, because a publish with them was refused. */
+  /** Entries with new series whose publish the bus has not answered yet. */
+  newSeriesInFlight = 0
+  /** All definitions must be announced again, because a publish with new ones was refused. */
   mustAnnounce = false
-  announceAtMs = 0
+  /** The bus has all announcements that were due before this instant. */
+  announcedUpToMs: number
+  /** Shifts the turns of this agent against those of others. */
+  private readonly turnShift: number
   /** Warnings of this agent are logged again from this instant on. */
   logAtMs = 0
   told: ToldRefusals = NOTHING_TOLD
@@ -54,18 +61,31 @@ export class AgentSession {
   constructor(record: AgentRecord, company: CompanySeries, nowMs: number) {
     this.record = record
     this.series = new AgentSeries(company)
-    this.announceAfter(nowMs)
+    this.turnShift = sha256Words(record.agentId).lo
+    this.announcedUpToMs = nowMs
   }
 
-  /** Schedules the next announcement of all definitions, spread over the next hour by the agent's id. */
-  announceAfter(nowMs: number): void {
-    this.mustAnnounce = false
-    this.announceAtMs = nowMs + (sha256Words(this.record.agentId).lo % ANNOUNCE_PERIOD_MS)
+  /** Sets which definitions a batch of now announces again; true for all. */
+  setAnnouncements(nowMs: number): boolean {
+    const dueMs = nowMs - this.announcedUpToMs
+    const isAll = this.mustAnnounce || this.newSeriesInFlight > 0 || dueMs >= ANNOUNCE_PERIOD_MS
+    const from = turnAt(this.announcedUpToMs)
+    // A clock that was set back announces nothing before it is where it was.
+    const turns = dueMs > 0 ? (turnAt(nowMs) - from) >>> 0 : 0
+    this.series.announce(isAll, from + this.turnShift, turns)
+    return isAll
   }
 
-  announced(nowMs: number): void {
+  /** The bus has what a batch of this instant announced. */
+  announced(atMs: number, isAll: boolean): void {
+    if (isAll) this.mustAnnounce = false
+    this.announcedUpToMs = Math.max(this.announcedUpToMs, atMs)
+  }
+
+  /** The series start empty: each is announced as a new one. */
+  announceAnew(nowMs: number): void {
     this.mustAnnounce = false
-    if (nowMs >= this.announceAtMs) this.announceAtMs = nowMs + ANNOUNCE_PERIOD_MS
+    this.announcedUpToMs = nowMs
   }
 }
 

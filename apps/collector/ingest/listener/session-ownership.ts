@@ -19,7 +19,7 @@ export type AgentState = {
   readonly rateFullAtMs: number
   readonly bytesRateFullAtMs: number
   readonly mustAnnounce: boolean
-  readonly announceAtMs: number
+  readonly announcedUpToMs: number
   readonly logAtMs: number
   readonly told: ToldRefusals
 }
@@ -79,7 +79,7 @@ export class ThreadSession extends AgentSession {
     this.series = new AgentSeries(this.company)
     this.metricsRate.restore(0)
     this.bytesRate.restore(0)
-    this.announceAfter(nowMs)
+    this.announceAnew(nowMs)
     this.own()
   }
 
@@ -93,7 +93,7 @@ export class ThreadSession extends AgentSession {
       rateFullAtMs: this.metricsRate.fullAtMs,
       bytesRateFullAtMs: this.bytesRate.fullAtMs,
       mustAnnounce: this.mustAnnounce,
-      announceAtMs: this.announceAtMs,
+      announcedUpToMs: this.announcedUpToMs,
       logAtMs: this.logAtMs,
       told: this.told,
     }
@@ -103,7 +103,7 @@ export class ThreadSession extends AgentSession {
     this.metricsRate.restore(state.rateFullAtMs)
     this.bytesRate.restore(state.bytesRateFullAtMs)
     this.mustAnnounce = state.mustAnnounce
-    this.announceAtMs = state.announceAtMs
+    this.announcedUpToMs = state.announcedUpToMs
     this.logAtMs = state.logAtMs
     this.told = state.told
     this.series = AgentSeries.of(this.company, state.series)

@@ -33,8 +33,8 @@ type Publishing = {
   readonly answer: Promise<PublishRefusal | null>
   readonly series: AgentSeries
   readonly seriesBefore: number
-  readonly isAnnouncing: boolean
-  readonly hasDefinitions: boolean
+  readonly announcesAll: boolean
+  readonly hasNewSeries: boolean
 }
 
 export class MetricsReceiver {
@@ -164,17 +164,16 @@ export class MetricsReceiver {
     }
     const { series } = session
     const seriesBefore = series.count
-    const isAnnouncing = session.mustAnnounce || session.definitionsInFlight > 0 || nowMs >= session.announceAtMs
-    series.announcesAll = isAnnouncing
+    const announcesAll = session.setAnnouncements(nowMs)
     const admitted = this.admit(session, bytes, nowMs)
     giveBack(bytes)
     decodeSeconds.add((performance.now() - startedAtMs) / 1000)
     if (admitted instanceof ApiError) return admitted
-    const hasDefinitions = this.batch.definitions.length > 0
-    if (hasDefinitions) session.definitionsInFlight++
+    const hasNewSeries = this.batch.newSeries > 0
+    if (hasNewSeries) session.newSeriesInFlight++
     session.publishing++
     const answer = context.bus.publish(session.record.serverId, admitted.entry)
-    return { ack: admitted.ack, publishing: { answer, series, seriesBefore, isAnnouncing, hasDefinitions } }
+    return { ack: admitted.ack, publishing: { answer, series, seriesBefore, announcesAll, hasNewSeries } }
   }
 
   /** Applies the answer of the bus to the session; returns an error when the bus refused the batch. */
@@ -184,17 +183,17 @@ export class MetricsReceiver {
     ack: Ack,
     refusal: PublishRefusal | null,
   ): ApiError | null {
-    const { series, seriesBefore, isAnnouncing, hasDefinitions } = publishing
-    if (hasDefinitions) session.definitionsInFlight--
+    const { series, seriesBefore, announcesAll, hasNewSeries } = publishing
+    if (hasNewSeries) session.newSeriesInFlight--
     if (refusal === null) {
-      if (isAnnouncing) session.announced(ack.serverTimeMs)
+      session.announced(ack.serverTimeMs, announcesAll)
       this.context.metrics.hot.points += ack.acceptedPoints
       return null
     }
-    // The definitions never reached the bus: new series are removed from the table again, and announced ones must be
-    // announced again.
+    // The definitions never reached the bus: new series are removed from the table again, and what was announced with
+    // them must be announced again. What was only due stays due.
     if (session.series === series && series.count > seriesBefore) series.rollback(seriesBefore)
-    if (isAnnouncing || hasDefinitions) session.mustAnnounce = true
+    if (announcesAll || hasNewSeries) session.mustAnnounce = true
     this.context.metrics.hot.refusedByBus++
     if (refusal === 'full') this.refusals.noteFullBus()
     return unavailable('the batch cannot be kept now; send it again')
