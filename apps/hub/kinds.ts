@@ -8,10 +8,12 @@ import { dnsRecordKind } from './dns/dns-record.ts'
 import { dnsServerKind } from './dns/dns-server.ts'
 import { dnsZoneKind } from './dns/dns-zone.ts'
 import { zoneActs } from './dns/zone-sync.ts'
-import { lbMemberKind } from './load-balancers/lb-member.ts'
+import { lbMemberKind, WRITE } from './load-balancers/lb-member.ts'
 import { loadBalancerKind } from './load-balancers/load-balancer.ts'
 import { poolKind } from './load-balancers/pool-with-members.ts'
+import { syncAct } from './load-balancers/sync.ts'
 import { virtualServerKind } from './load-balancers/virtual-server.ts'
+import { writeStateAct } from './load-balancers/write-state.ts'
 import { ipAddressKind } from './network/ip-address.ts'
 import { subnetKind } from './network/subnet.ts'
 import { type Kind, withActs } from './resources/kind.ts'
@@ -26,9 +28,9 @@ export const kinds: readonly Kind[] = [
   dnsServerKind,
   withActs(dnsZoneKind, zoneActs),
   dnsRecordKind,
-  loadBalancerKind,
+  withActs(loadBalancerKind, { sync: syncAct(loadBalancerKind.info) }),
   poolKind,
-  lbMemberKind,
+  withActs(lbMemberKind, { [WRITE]: writeStateAct }),
   virtualServerKind,
   withActs(connectionKind, connectionActs),
 ]

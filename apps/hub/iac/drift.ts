@@ -7,6 +7,7 @@ import type { Hub } from '../hub-context.ts'
 import type { FieldDrift } from '../platform/db/schema-iac.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
 import { setConditions } from '../resources/conditions.ts'
+import { setDrift } from '../resources/drift.ts'
 import { driftOf } from './compare.ts'
 import { manifestKind } from './kinds/kinds.ts'
 import type { Reading } from './kinds/manifest-kind.ts'
@@ -38,10 +39,7 @@ async function compareBinding(reading: Reading, due: Due): Promise<FieldDrift[] 
 async function showDrift({ database: { db }, kinds }: Hub, due: Due, drift: readonly FieldDrift[]): Promise<void> {
   const info = kinds.get(manifestKind(due.kind)?.resourceKind ?? '')
   if (!info?.isResource) return
-  const text = JSON.stringify(drift)
-  await db.execute(sql`
-    update ${sql.identifier(info.table)} set drifted = ${drift.length > 0}, drift = ${text}::jsonb
-    where company_id = ${due.company_id} and id = ${due.resource_id} and drift <> ${text}::jsonb`)
+  await setDrift(db, info, due.company_id, 'manifest', [{ id: due.resource_id, drift }])
 }
 
 async function compareSome(hub: Hub): Promise<number> {

@@ -30,7 +30,7 @@ import { judgePools, lbPoolKind } from './lb-pool.ts'
 import { isInState, memberStatesSql, membersNow } from './member-states.ts'
 
 /** The act that tells the device what people want of a member. */
-const WRITE = 'write_state'
+export const WRITE = 'write_state'
 const DRAIN_SECONDS = 300
 const DRAIN_SECONDS_MAX = 86_400
 const thenStates = ['draining', 'disabled'] as const
@@ -64,7 +64,7 @@ const fields = {
   pool_id: columnField<string>(name => uuidColumn(name), uuid(), id(), { required: true, ...KEPT }),
 } as const
 
-type LbMember = RowOf<typeof fields>
+export type LbMember = RowOf<typeof fields>
 
 /** A stored address as it is: of a server, the server's. Null for a server without one. */
 async function addressOf(tx: Tx, { company_id, server_id, address }: LbMember): Promise<string | null> {

@@ -119,6 +119,11 @@ export const loadBalancerKind = defineKind({
     beforeWrite,
     beforeDelete,
     afterWrite: async ({ tx, before, after }) => {
+      // What no longer takes states waits for none.
+      if (after && (!after.writes || after.integration === 'none'))
+        await tx.db.execute(sql`
+          update lb_members set pending_state = null, write_failures = 0 where pending_state is not null
+            and pool_id in (select id from lb_pools where device_id = ${after.id})`)
       // Whether its pools are meant to serve has changed: they are judged anew.
       if (before && after && before.status !== after.status)
         await tx.db.execute(sql`update lb_pools set judged_state = null where device_id = ${after.id}`)

@@ -2,13 +2,16 @@
 import { Type } from '@sinclair/typebox'
 import type { Unchecked } from '../../../core/json-object.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
-import { flag, flagOf } from '../platform/http/request-schema.ts'
+import { invalidField } from '../platform/http/api-error.ts'
+import { boolean, flag, flagOf } from '../platform/http/request-schema.ts'
 import { answer } from '../platform/http/response-schema.ts'
 import { type Route, type RouteContext, route } from '../platform/http/route.ts'
 import { editorOf } from '../resources/editor.ts'
-import { bodyOf } from '../resources/kind.ts'
+import { bodyOf, type Kind } from '../resources/kind.ts'
 import { answerOf, expectedOf, onePath, replyWith, resourceOf, usualRoutes } from '../resources/kind-routes.ts'
+import { runResponse } from '../resources/resource-response.ts'
 import { findRow } from '../resources/resource-rows.ts'
+import { presentRun, startRun, takeAct } from '../resources/runs.ts'
 import { deleteResource } from '../resources/write-resource.ts'
 import { lbMemberKind } from './lb-member.ts'
 import { loadBalancerKind } from './load-balancer.ts'
@@ -61,6 +64,28 @@ const deleteMember = route({
   },
 })
 
+const sync = route({
+  method: 'POST',
+  path: `${ONE}/sync`,
+  tag: TAG,
+  summary: 'Read a load balancer: show where it differs, or take over what it has',
+  permissions: MANAGE,
+  resource: deviceOf,
+  status: 202,
+  body: Type.Object({ apply: Type.Optional(boolean()) }),
+  answer: answer(runResponse),
+  async handle(context) {
+    const { hub, companyId, resource: device, body } = context
+    if (device.integration === 'none') throw invalidField('integration', 'lb_no_integration')
+    takeAct(hub, companyId)
+    const input = { apply: body.apply ?? false }
+    const run = await inTransaction(hub.database.db, tx =>
+      startRun(tx, editorOf(context), loadBalancerKind as Kind, device, 'sync', input),
+    )
+    return { data: presentRun(run) }
+  },
+})
+
 const status = route({
   method: 'GET',
   path: `${ONE}/status`,
@@ -79,6 +104,7 @@ const without = (routes: readonly Route[], method: string): readonly Route[] =>
 export const loadBalancerRoutes: readonly Route[] = [
   ...usualRoutes(loadBalancerKind),
   status,
+  sync,
   ...without(usualRoutes(poolKind), 'POST'),
   createPoolRoute,
   ...without(usualRoutes(lbMemberKind), 'DELETE'),

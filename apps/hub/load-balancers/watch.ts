@@ -3,11 +3,18 @@ import { sql } from 'drizzle-orm'
 import type { Hub } from '../hub-context.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
 import { hubEditor } from '../resources/editor.ts'
+import type { Kind } from '../resources/kind.ts'
+import { rowsOfIds } from '../resources/resource-rows.ts'
+import { startRun } from '../resources/runs.ts'
 import { updateResource } from '../resources/write-resource.ts'
-import { lbMemberKind } from './lb-member.ts'
+import { lbMemberKind, WRITE } from './lb-member.ts'
 import { judgePools, lbPoolKind } from './lb-pool.ts'
+import { loadBalancerKind } from './load-balancer.ts'
 
 const AT_ONCE = 500
+const AGAIN_SECONDS = 60
+const RETRY_SECONDS = 15
+const RETRY_SECONDS_MAX = 600
 
 type Due = { id: string; company_id: string }
 
@@ -38,7 +45,44 @@ async function judgeAll(hub: Hub): Promise<void> {
     await inTransaction(db, tx => judgePools(tx, { hub, companyId: company_id }, lbPoolKind.info, null))
 }
 
+/** Devices whose interval has passed are read; one that failed is read again after a minute. */
+async function syncDue(hub: Hub): Promise<void> {
+  const { db } = hub.database
+  const now = new Date(hub.now()).toISOString()
+  const due = await db.execute<Due>(sql`
+    select id, company_id from load_balancers where deleted_at is null and sync_interval_seconds > 0
+      and integration <> 'none' and status not in ('planned', 'retired')
+      and (sync_tried_at is null or sync_tried_at <= ${now}::timestamptz - make_interval(secs =>
+        case when sync_failed then least(sync_interval_seconds, ${AGAIN_SECONDS}) else sync_interval_seconds end))
+    order by sync_tried_at nulls first limit ${AT_ONCE}`)
+  await startAll(hub, loadBalancerKind as Kind, due, 'sync')
+}
+
+/** Members whose state the device did not take yet: less often the more often it was in vain. */
+async function writeDue(hub: Hub): Promise<void> {
+  const { db } = hub.database
+  const now = new Date(hub.now()).toISOString()
+  const due = await db.execute<Due>(sql`
+    select id, company_id from lb_members where deleted_at is null and pending_state is not null
+      and (written_at is null or written_at <= ${now}::timestamptz
+        - make_interval(secs => least(write_failures * ${RETRY_SECONDS}, ${RETRY_SECONDS_MAX})))
+    order by written_at nulls first limit ${AT_ONCE}`)
+  await startAll(hub, lbMemberKind as Kind, due, WRITE)
+}
+
+/** A run under way is left alone. */
+async function startAll(hub: Hub, kind: Kind, due: readonly Due[], action: string): Promise<void> {
+  const { db } = hub.database
+  for (const { id, company_id } of due)
+    await inTransaction(db, async tx => {
+      const [row] = await rowsOfIds(kind, tx.db, company_id, [id])
+      if (row) await startRun(tx, hubEditor(hub, company_id), kind, row, action)
+    })
+}
+
 export async function watchLoadBalancers(hub: Hub): Promise<void> {
+  await syncDue(hub)
+  await writeDue(hub)
   await endDraining(hub)
   await judgeAll(hub)
 }

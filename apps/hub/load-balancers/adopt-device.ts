@@ -1,0 +1,111 @@
+// Makes the hub's record what a device has: what was compared is created, changed and removed, of origin import.
+import { sql } from 'drizzle-orm'
+import type { Unchecked } from '../../../core/json-object.ts'
+import type { DeviceMember, MemberPair, PoolPair, VirtualServerPair } from '../../../core/load-balancing/device-view.ts'
+import type { Tx } from '../platform/db/transaction.ts'
+import { ApiError } from '../platform/http/api-error.ts'
+import type { Editor } from '../resources/editor.ts'
+import { parseForm } from '../resources/resource-form.ts'
+import { RunFailed } from '../resources/runs.ts'
+import { deleteResource, insertResource, updateResource } from '../resources/write-resource.ts'
+import { lbMemberKind } from './lb-member.ts'
+import { lbPoolKind } from './lb-pool.ts'
+import type { LoadBalancer } from './load-balancer.ts'
+import { virtualServerKind } from './virtual-server.ts'
+
+const IMPORT = { origin: 'import' } as const
+
+/** A member is a server where one of the company has its address (R-024). */
+async function endpointOf(tx: Tx, { companyId }: Editor, { address }: DeviceMember): Promise<Unchecked> {
+  const [server] = await tx.db.execute<{ id: string }>(sql`
+    select id from servers where company_id = ${companyId} and ip_address = ${address} and deleted_at is null
+    order by name limit 1`)
+  return server ? { server_id: server.id, address: null } : { server_id: null, address }
+}
+
+const fieldsOf = ({ name, port, weight, backup, max_connections, admin_state }: DeviceMember): Unchecked => ({
+  name,
+  port,
+  weight,
+  backup,
+  max_connections,
+  admin_state,
+})
+
+async function adoptMember(tx: Tx, editor: Editor, poolId: string, { known, seen, fields }: MemberPair) {
+  if (seen === null || (known !== null && fields.length === 0)) return
+  const isMoved = known === null || fields.some(({ field }) => field === 'address')
+  const given = { ...fieldsOf(seen), ...(isMoved ? await endpointOf(tx, editor, seen) : {}) }
+  const values = {
+    ...(await parseForm(lbMemberKind, known ? 'change' : 'create', given)),
+    // The device has the state already, and is not asked whether it may.
+    pending_state: null,
+    force: true,
+  }
+  if (known) await updateResource(tx, lbMemberKind, editor, known.id, values, IMPORT)
+  else await insertResource(tx, lbMemberKind, editor, values, { ...IMPORT, parentId: poolId })
+}
+
+/** The id of the pool; null for one that the device does not have. */
+async function adoptPool(tx: Tx, editor: Editor, device: LoadBalancer, { known, seen, fields, members }: PoolPair) {
+  if (seen === null) return null
+  const given = {
+    name: seen.name,
+    ...(seen.protocol === null ? {} : { protocol: seen.protocol }),
+    ...(seen.algorithm === null ? {} : { algorithm: seen.algorithm }),
+  }
+  const values = await parseForm(lbPoolKind, known ? 'change' : 'create', given)
+  const pool = known ?? (await insertResource(tx, lbPoolKind, editor, values, { ...IMPORT, parentId: device.id }))
+  if (known && fields.length > 0) await updateResource(tx, lbPoolKind, editor, known.id, values, IMPORT)
+  // What goes first frees its name and its port.
+  for (const { known: gone, seen: still } of members)
+    if (gone && !still) await deleteResource(tx, lbMemberKind, editor, gone.id, {}, { force: true })
+  for (const member of members) await adoptMember(tx, editor, pool.id, member)
+  return pool.id
+}
+
+async function adoptVirtualServer(
+  tx: Tx,
+  editor: Editor,
+  device: LoadBalancer,
+  { known, seen, fields }: VirtualServerPair,
+  pools: ReadonlyMap<string, string>,
+): Promise<void> {
+  if (seen === null || (known !== null && fields.length === 0)) return
+  const { name, address, port, protocol, pool } = seen
+  const given = { name, address, port, protocol, pool_id: pool === null ? null : (pools.get(pool) ?? null) }
+  const values = await parseForm(virtualServerKind, known ? 'change' : 'create', given)
+  if (known) await updateResource(tx, virtualServerKind, editor, known.id, values, IMPORT)
+  else await insertResource(tx, virtualServerKind, editor, values, { ...IMPORT, parentId: device.id })
+}
+
+/** What others name stays, and stays a difference. */
+async function removed(act: Promise<void>): Promise<void> {
+  try {
+    await act
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.more.reason !== 'in_use') throw error
+  }
+}
+
+type Compared = { readonly pools: readonly PoolPair[]; readonly virtualServers: readonly VirtualServerPair[] }
+
+/** Throws RunFailed for something that the hub cannot keep. */
+export async function adoptDevice(tx: Tx, editor: Editor, device: LoadBalancer, compared: Compared): Promise<void> {
+  try {
+    for (const { known, seen } of compared.virtualServers)
+      if (known && !seen) await removed(deleteResource(tx, virtualServerKind, editor, known.id))
+    const pools = new Map<string, string>()
+    for (const pair of compared.pools) {
+      const id = await adoptPool(tx, editor, device, pair)
+      if (id !== null && pair.seen) pools.set(pair.seen.name, id)
+    }
+    for (const pair of compared.virtualServers) await adoptVirtualServer(tx, editor, device, pair, pools)
+    for (const { known, seen } of compared.pools)
+      if (known && !seen) await removed(deleteResource(tx, lbPoolKind, editor, known.id))
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    const [field = '', texts = []] = Object.entries(error.more.errors ?? {})[0] ?? []
+    throw new RunFailed(`cannot take over what the device has: ${field} ${texts[0]?.key ?? error.code}`)
+  }
+}

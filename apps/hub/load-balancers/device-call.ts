@@ -1,0 +1,54 @@
+// One call of the interface of a load balancer, through the guard for everything that leaves the hub (R-013).
+import { callAddress, readBeginning, resolveTarget } from '../platform/outbound.ts'
+import type { Editor } from '../resources/editor.ts'
+import { RunFailed } from '../resources/runs.ts'
+import type { LoadBalancer } from './load-balancer.ts'
+
+const TIMEOUT_MS = 10_000
+/** Lists of a device with thousands of members. */
+const ANSWER_BYTES_MAX = 16 * 1024 * 1024
+
+type Request = { readonly method?: string; readonly body?: unknown }
+/** Calls a path below the management address. Null: the device has nothing there (404). Throws RunFailed. */
+export type DeviceCall = (path: string, request?: Request) => Promise<unknown>
+
+function headersOf({ hub }: Pick<Editor, 'hub'>, { username, password_sealed }: LoadBalancer): Record<string, string> {
+  const password = password_sealed ? (hub.sealer.open(password_sealed) ?? '') : ''
+  if (username === null && password === '') return { 'Content-Type': 'application/json' }
+  const basic = Buffer.from(`${username ?? ''}:${password}`).toString('base64')
+  return { 'Content-Type': 'application/json', Authorization: `Basic ${basic}` }
+}
+
+function parsed(body: Buffer): unknown {
+  if (body.length === 0) return {}
+  try {
+    return JSON.parse(body.toString('utf8'))
+  } catch {
+    throw new RunFailed('the device answered no JSON')
+  }
+}
+
+/** The interface of a device: its name is resolved and judged once, and every call goes to that address. */
+export async function callerOf(editor: Pick<Editor, 'hub'>, device: LoadBalancer): Promise<DeviceCall> {
+  const base = URL.parse(device.management_url ?? '')
+  const resolved = base && (await resolveTarget(editor.hub.config, base.hostname))
+  if (!base || !resolved) throw new RunFailed('target_not_allowed')
+  if ('fault' in resolved) throw new RunFailed(resolved.fault)
+  const headers = headersOf(editor, device)
+  const prefix = base.pathname.replace(/\/+$/, '')
+  return async (path, { method = 'GET', body } = {}) => {
+    const response = await callAddress(new URL(prefix + path, base), resolved.addresses[0] ?? '', {
+      method,
+      headers,
+      timeoutMs: TIMEOUT_MS,
+      verifiesTls: device.verify_tls,
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    }).catch(() => null)
+    if (response === null) throw new RunFailed('the device does not answer')
+    const read = await readBeginning(response, ANSWER_BYTES_MAX).catch(() => null)
+    if (read === null) throw new RunFailed('the device does not answer')
+    if (response.status === 404) return null
+    if (!response.ok) throw new RunFailed(`the device answered ${response.status}`)
+    return parsed(read)
+  }
+}

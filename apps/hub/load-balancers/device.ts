@@ -1,0 +1,35 @@
+// A device by the way the hub reads it.
+import type { DeviceView } from '../../../core/load-balancing/device-view.ts'
+import type { AdminState } from '../../../core/load-balancing/pool-state.ts'
+import type { Editor } from '../resources/editor.ts'
+import { RunFailed } from '../resources/runs.ts'
+import { callerOf, type DeviceCall } from './device-call.ts'
+import { readHaproxy, writeHaproxy } from './haproxy-device.ts'
+import type { LoadBalancer } from './load-balancer.ts'
+import { readNginxPlus, writeNginxPlus } from './nginx-plus-device.ts'
+
+type Integration = {
+  readonly read: (call: DeviceCall) => Promise<DeviceView>
+  readonly write: (call: DeviceCall, pool: string, member: string, state: AdminState) => Promise<void>
+}
+const integrations: Readonly<Record<string, Integration>> = {
+  haproxy_dataplane: { read: readHaproxy, write: writeHaproxy },
+  nginx_plus: { read: readNginxPlus, write: writeNginxPlus },
+}
+
+function integrationOf({ integration }: LoadBalancer): Integration {
+  const found = integrations[integration]
+  if (!found) throw new RunFailed('the device has no integration')
+  return found
+}
+
+/** What a device has. Throws RunFailed. */
+export const readDevice = async (editor: Pick<Editor, 'hub'>, device: LoadBalancer): Promise<DeviceView> =>
+  integrationOf(device).read(await callerOf(editor, device))
+
+/** Tells a device the state of a member, and sees that it took it. Throws RunFailed. */
+export const writeDevice = async (
+  editor: Pick<Editor, 'hub'>,
+  device: LoadBalancer,
+  { pool, member, state }: { readonly pool: string; readonly member: string; readonly state: AdminState },
+): Promise<void> => integrationOf(device).write(await callerOf(editor, device), pool, member, state)

@@ -1,0 +1,166 @@
+// HAProxy by its Data Plane API, version 3 or 2: what it is configured with, what it sees, and the runtime state of a
+// server (https://www.haproxy.com/documentation/dataplaneapi/).
+
+import { isObject, type Unchecked } from '../../../core/json-object.ts'
+import type {
+  DeviceMember,
+  DevicePool,
+  DeviceView,
+  DeviceVirtualServer,
+} from '../../../core/load-balancing/device-view.ts'
+import type { AdminState, MemberState } from '../../../core/load-balancing/pool-state.ts'
+import { plainAddress } from '../../../core/network/ip-address.ts'
+import { RunFailed } from '../resources/runs.ts'
+import type { DeviceCall } from './device-call.ts'
+
+const ALGORITHMS: Readonly<Record<string, string>> = {
+  roundrobin: 'round_robin',
+  'static-rr': 'round_robin',
+  leastconn: 'least_connections',
+  source: 'source_hash',
+  random: 'random',
+}
+const ADMIN_STATES: Readonly<Record<string, AdminState>> = { ready: 'enabled', drain: 'draining', maint: 'disabled' }
+const WORDS: Readonly<Record<AdminState, string>> = { enabled: 'ready', draining: 'drain', disabled: 'maint' }
+const WEIGHT_USUAL = 1
+
+const text = (value: unknown): string => (typeof value === 'string' ? value : '')
+const numberOr = <T>(value: unknown, other: T): number | T => (typeof value === 'number' ? value : other)
+
+/** Version 3 answers lists, version 2 `{data}`; a list of one object with its rows inside is a list of those. */
+function rowsOf(given: unknown): Unchecked[] {
+  const list = isObject(given) ? (given.data ?? given.stats) : given
+  const rows = Array.isArray(list) ? list.filter(isObject) : []
+  return rows.flatMap(row => (Array.isArray(row.stats) ? row.stats.filter(isObject) : [row]))
+}
+
+class DataPlane {
+  private constructor(
+    private readonly call: DeviceCall,
+    private readonly version: 2 | 3,
+  ) {}
+
+  static async of(call: DeviceCall): Promise<DataPlane> {
+    if ((await call('/v3/info')) !== null) return new DataPlane(call, 3)
+    if ((await call('/v2/info')) !== null) return new DataPlane(call, 2)
+    throw new RunFailed('the device has no Data Plane API of version 2 or 3')
+  }
+
+  async list(path: string): Promise<Unchecked[]> {
+    return rowsOf(await this.call(`/v${this.version}/services/haproxy/${path}`))
+  }
+
+  /** The path of what belongs to a section. */
+  within(area: 'configuration' | 'runtime', section: 'backend' | 'frontend', name: string, part: string): string {
+    const [parent, rest] = [encodeURIComponent(name), part.split('/')]
+    const [list = '', ...one] = rest
+    return this.version === 3
+      ? [area, `${section}s`, parent, list, ...one].join('/')
+      : `${[area, list, ...one].join('/')}?${section}=${parent}`
+  }
+
+  put(path: string, body: unknown): Promise<unknown> {
+    return this.call(`/v${this.version}/services/haproxy/${path}`, { method: 'PUT', body })
+  }
+}
+
+type Stats = { readonly status: string; readonly connections: number | null }
+
+/** What HAProxy says of a server that it probes; null where it has no check. */
+function observedOf({ status }: Stats): MemberState | null {
+  if (status.startsWith('MAINT')) return 'disabled'
+  if (status.startsWith('DRAIN') || status.startsWith('NOLB')) return 'draining'
+  if (status.startsWith('UP')) return 'up'
+  return status.startsWith('DOWN') ? 'down' : null
+}
+
+function memberOf(server: Unchecked, runtime: Unchecked | undefined, stats: Stats): DeviceMember[] {
+  const { port, address } = server
+  if (typeof port !== 'number') return []
+  return [
+    {
+      name: text(server.name),
+      address: plainAddress(text(address).toLowerCase()),
+      port,
+      weight: numberOr(server.weight, WEIGHT_USUAL),
+      backup: server.backup === 'enabled',
+      max_connections: numberOr(server.maxconn, null),
+      admin_state: ADMIN_STATES[text(runtime?.admin_state)] ?? 'enabled',
+      observed: observedOf(stats),
+      activeConnections: stats.connections,
+    },
+  ]
+}
+
+async function readPool(api: DataPlane, backend: Unchecked, stats: ReadonlyMap<string, Stats>): Promise<DevicePool> {
+  const name = text(backend.name)
+  const [servers, runtime] = [
+    await api.list(api.within('configuration', 'backend', name, 'servers')),
+    await api.list(api.within('runtime', 'backend', name, 'servers')),
+  ]
+  const now = new Map(runtime.map(server => [text(server.name), server]))
+  const isEncrypted = servers.length > 0 && servers.every(server => server.ssl === 'enabled')
+  const balance = isObject(backend.balance) ? text(backend.balance.algorithm) : 'roundrobin'
+  return {
+    name,
+    protocol: backend.mode === 'http' ? (isEncrypted ? 'https' : 'http') : 'tcp',
+    algorithm: ALGORITHMS[balance] ?? null,
+    members: servers.flatMap(server => {
+      const own = text(server.name)
+      return memberOf(server, now.get(own), stats.get(`${name} ${own}`) ?? { status: '', connections: null })
+    }),
+  }
+}
+
+async function readFrontend(api: DataPlane, frontend: Unchecked): Promise<DeviceVirtualServer[]> {
+  const name = text(frontend.name)
+  const binds = await api.list(api.within('configuration', 'frontend', name, 'binds'))
+  return binds.flatMap(({ address, port, ssl }) => {
+    if (typeof port !== 'number') return []
+    const given = plainAddress(text(address).replace(/^\[|\]$/g, ''))
+    return [
+      {
+        name: binds.length === 1 ? name : `${name}:${port}`,
+        address: given === '' || given === '*' ? '0.0.0.0' : given,
+        port,
+        protocol: frontend.mode === 'http' ? (ssl === true ? 'https' : 'http') : 'tcp',
+        pool: text(frontend.default_backend) || null,
+      },
+    ]
+  })
+}
+
+async function statsOf(api: DataPlane): Promise<Map<string, Stats>> {
+  const rows = await api.list('stats/native?type=server')
+  return new Map(
+    rows.flatMap(({ name, backend_name, stats }) => {
+      const own: Unchecked = isObject(stats) ? stats : {}
+      const seen = { status: text(own.status), connections: numberOr(own.scur, null) }
+      return [[`${text(backend_name)} ${text(name)}`, seen] as const]
+    }),
+  )
+}
+
+export async function readHaproxy(call: DeviceCall): Promise<DeviceView> {
+  const api = await DataPlane.of(call)
+  const stats = await statsOf(api)
+  const pools: DevicePool[] = []
+  for (const backend of await api.list('configuration/backends')) pools.push(await readPool(api, backend, stats))
+  const virtualServers: DeviceVirtualServer[] = []
+  for (const frontend of await api.list('configuration/frontends'))
+    virtualServers.push(...(await readFrontend(api, frontend)))
+  return { pools, virtualServers }
+}
+
+/** Sets the runtime state of a server, unless it is that already, and sees that it is. Throws RunFailed. */
+export async function writeHaproxy(call: DeviceCall, pool: string, member: string, state: AdminState): Promise<void> {
+  const api = await DataPlane.of(call)
+  const list = api.within('runtime', 'backend', pool, 'servers')
+  const stateNow = async () => (await api.list(list)).find(server => server.name === member)?.admin_state
+  const before = await stateNow()
+  if (before === undefined) throw new RunFailed(`the device has no server ${pool}/${member}`)
+  if (before === WORDS[state]) return
+  const one = api.within('runtime', 'backend', pool, `servers/${encodeURIComponent(member)}`)
+  await api.put(one, { admin_state: WORDS[state] })
+  if ((await stateNow()) !== WORDS[state]) throw new RunFailed('the device did not take the state')
+}
