@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sql } from 'drizzle-orm'
 import { judgeDueCertificates, lookAtDuePlaces } from '../../apps/hub/certificates/certificate-watch.ts'
+import { tellConditions } from '../../apps/hub/resources/tell-conditions.ts'
 import { CertificateMaker, type Issued, openssl } from '../support/certificates.ts'
 import { TlsServer } from '../support/tls-server.ts'
 import { type Answer, type Json, type Tenant, TestHub, until } from './hub-harness.ts'
@@ -26,6 +27,8 @@ beforeAll(async () => {
   root = maker.make({ subject: '/CN=Root', isAuthority: true, days: 3650 })
   between = maker.make({ subject: '/CN=Between', isAuthority: true, issuer: root, days: 400 })
   hub = await TestHub.start({ 'outbound.allowed_ranges': ['127.0.0.0/8'] })
+  // What the clock does, tests do.
+  for (const task of ['certificate_places', 'certificate_dates', 'conditions']) await hub.holdTask(task)
   tenant = await hub.tenant()
   const trusted = await tenant.call('PUT', '/system/settings/certificates.extra_roots?level=company', {
     value: root.pem,
@@ -38,6 +41,10 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
+async function trustRoot(by: Tenant): Promise<void> {
+  const path = '/system/settings/certificates.extra_roots?level=company'
+  expect((await by.call('PUT', path, { value: root.pem })).status).toBe(200)
+}
 const call = (method: string, path: string, body?: Json): Promise<Answer> => tenant.call(method, path, body)
 const freshName = (): string => `shop-${count++}.example.com`
 const issue = (name: string, days = 90): Issued =>
@@ -240,6 +247,34 @@ describe('the clock', () => {
     ])
   })
 
+  test('[RES-105] [RES-107] each stage of a version is told once, and the next one when it comes', async () => {
+    const apart = await hub.tenant()
+    await trustRoot(apart)
+    const told = async (): Promise<string[]> => {
+      await tellConditions(hub.hub)
+      const { data } = (await apart.call('GET', '/notifications')).body
+      return data.map((each: Json) => each.title.replace(/ \S+:/, '')).reverse()
+    }
+    const name = freshName()
+    const auto = { name: `auto ${name}`, pem: whole(issue(name, 10)), auto_renewed: true }
+    expect((await apart.call('POST', '/certificates', auto)).status).toBe(201)
+    expect(await told()).toEqual([])
+    const of = (await apart.call('POST', '/certificates', { name, pem: whole(issue(name, 20)) })).body.data
+    const warning = '[warning] certificate expiring'
+    expect(await told()).toEqual([warning])
+    await apart.call('PATCH', `/certificates/${of.id}`, { description: 'looked at again' })
+    expect(await told()).toEqual([warning])
+    // Stages are set so that the second one is today's.
+    await apart.call('PATCH', `/certificates/${of.id}`, { warn_days: [30, 25] })
+    expect(await told()).toEqual([warning, warning])
+    const renewed = await apart.call('POST', '/certificates/upload', {
+      pem: whole(issue(name, 200)),
+      certificate_id: of.id,
+    })
+    expect(renewed.body.data.conditions).toEqual([])
+    expect((await told()).slice(2)).toEqual(['Resolved: certificate expiring'])
+  })
+
   test('an intermediate that ends before the leaf is told of', async () => {
     const soon = maker.make({ subject: '/CN=Soon', isAuthority: true, issuer: root, days: 20 })
     const name = freshName()
@@ -330,6 +365,9 @@ describe('where it is served', () => {
     const asked = await call('POST', `/certificates/${of.id}/renew`, { note: 'before the holidays' })
     expect(asked.status).toBe(202)
     await ended(of, asked.body.data.id, 'renew')
+    const [rung] = (await call('GET', '/notifications')).body.data
+    expect(rung).toMatchObject({ type: 'certificate.renewal_requested', title: `Renew the certificate ${of.name}` })
+    expect(rung.body).toContain('before the holidays')
     expect((await call('POST', `/certificates/${of.id}/renew`, {})).body.data.id).toBe(asked.body.data.id)
     const renewal = async () => (await show(of)).renewal
     expect(await renewal()).toMatchObject({ state: 'requested', new_fingerprint: null, note: 'before the holidays' })
@@ -426,6 +464,57 @@ describe('where it is served', () => {
     await looked
     expect([most, await states(planned.id)]).toEqual([20, ['unknown']])
     await new Promise<void>(resolve => silent.close(() => resolve()))
+  })
+
+  test('[RES-015] [RES-075] a virtual server that names a certificate is a deployment of it, until it names it no more', async () => {
+    const leaf = issue(freshName())
+    const server = await serve(leaf)
+    const of = await made({ name: freshName(), pem: whole(leaf) })
+    const device = (await call('POST', '/load-balancers', { name: freshName(), vendor: 'haproxy' })).body.data
+    const path = `/load-balancers/${device.id}/virtual-servers`
+    const answer = await call('POST', path, {
+      name: 'shop',
+      address: '127.0.0.1',
+      port: server.port,
+      protocol: 'https',
+      certificate_ids: [of.id],
+    })
+    expect(answer.status).toBe(201)
+    await check(of)
+    const [link] = await deploymentsOf(of)
+    expect(link).toMatchObject({ kind: 'virtual_server', target: 'shop', target_id: answer.body.data.id })
+    expect([link?.made_by, link?.state]).toEqual(['link', 'ok'])
+    await until('it was asked by a name of its own', async () => server.askedNames.includes(of.sans[0]))
+    expect(await errorsOf(call('DELETE', `/certificates/${of.id}/deployments/${link?.id}`))).toEqual(['deployment'])
+    const refused = await call('DELETE', `/certificates/${of.id}`)
+    expect([refused.status, refused.body.reason, refused.body.referrers[0].name]).toEqual([409, 'in_use', 'shop'])
+    await call('DELETE', `/load-balancers/${device.id}`)
+    expect(await deploymentsOf(of)).toEqual([])
+    await call('PATCH', `/load-balancers/${device.id}`, { deleted_at: null })
+    expect(await deploymentsOf(of)).toHaveLength(1)
+    await call('PATCH', `${path}/${answer.body.data.id}`, { certificate_ids: [] })
+    expect(await deploymentsOf(of)).toEqual([])
+  })
+
+  test('the command looks at every place of a company, and says what is not well', async () => {
+    const apart = await hub.tenant()
+    const leaf = issue(freshName())
+    const server = await serve(leaf)
+    const body = { name: 'well', pem: whole(leaf), endpoint: { host: '127.0.0.1', port: server.port } }
+    await apart.call('POST', '/certificates', body)
+    const other = issue(freshName())
+    await apart.call('POST', '/certificates', { ...body, name: 'not well', pem: whole(other) })
+    const run = await apart.call('POST', '/system/commands/verify-certificates/run', {})
+    expect(run.status).toBe(202)
+    const { output, progress } = await until('the command has ended', async () => {
+      const { data } = (await apart.call('GET', `/system/command-runs/${run.body.data.id}`)).body
+      return data.state === 'done' && data
+    })
+    expect(output.trim().split('\n')).toEqual([
+      `not well at 127.0.0.1:${server.port}: other`,
+      '2 certificates, 2 places',
+    ])
+    expect(progress).toEqual({ done: 2, total: 2 })
   })
 
   test('deployments are of hand or of a link, each once, and the only source stays', async () => {

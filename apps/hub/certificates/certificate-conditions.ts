@@ -98,7 +98,8 @@ function findExpiry(judged: Judged, now: Date): Finding[] {
   const stage = Math.min(...stagesOf(judged).filter(days => before(notAfter, days) <= now))
   if (!Number.isFinite(stage)) return []
   const severity = before(notAfter, CRITICAL_DAYS) <= now ? 'critical' : 'warning'
-  return [{ code: 'expiring', severity, detail: { ...detail, stage } }]
+  // Each stage is told, of each leaf once (RES-105).
+  return [{ code: 'expiring', severity, stage: `${stage} ${fingerprint}`, detail }]
 }
 
 function findChainEnd({ leaf, chain, warnDays }: Judged, now: Date): Finding[] {

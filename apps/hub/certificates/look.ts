@@ -14,6 +14,7 @@ import { type Chain, chainOfDer, hasSameNames, type TrustedRoots } from './chain
 import { type Deployment, deploymentsOf, placeOf } from './deployments.ts'
 import { askedName } from './endpoint.ts'
 import { rootsOf, settleCertificate } from './settle.ts'
+import { tellRenewal } from './tell-renewal.ts'
 import { lookAtTls, NotSeen } from './tls-look.ts'
 import { storeVersion } from './versions.ts'
 
@@ -49,9 +50,9 @@ class Gate {
 
 const connections = new Gate(CONNECTIONS_MAX)
 
-/** The name that is asked for at a server: a name of the certificate, since the server has an address only. */
+/** The name that is asked for: where only an address is known, one of the certificate's own. */
 const nameFor = ({ kind, host, sni }: Deployment, { hostnames }: Certificate): string | null =>
-  kind === 'server' && sni === null
+  kind !== 'endpoint' && sni === null
     ? (hostnames.find(name => !name.startsWith('*.') && askedName({ host: name, sni: null }) !== null) ?? null)
     : askedName({ host: host ?? '', sni })
 
@@ -138,13 +139,11 @@ async function checkCertificate({ hub, companyId }: Editor, row: Certificate): P
   }
 }
 
-/** What the run of a renewal answers. People are told by whoever watches the run's certificate. */
-const renew = async ({ row }: { readonly row: Certificate }): Promise<Unchecked> => ({ renewal: row.renewal })
+type Given = { readonly editor: Editor; readonly row: Certificate }
 
 export const certificateActs = {
-  renew: { work: renew },
+  renew: { work: ({ editor, row }: Given): Promise<Unchecked> => tellRenewal(editor, row) },
   check: {
-    work: ({ editor, row }: { readonly editor: Editor; readonly row: Certificate }): Promise<Unchecked> =>
-      checkCertificate(editor, row),
+    work: ({ editor, row }: Given): Promise<Unchecked> => checkCertificate(editor, row),
   },
 }

@@ -110,6 +110,7 @@ const samples: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   security: securitySample,
   approval: approvalSample,
   resource: resourceSample,
+  certificate: resourceSample,
 }
 
 const templateBody = Type.Object({ language: oneOf(languages), title: text(255), body: text(4000) })

@@ -110,7 +110,7 @@ async function markTold(tx: Tx, rows: readonly Row[]): Promise<void> {
 }
 
 /** The members of teams, by team. */
-async function membersOf(tx: Tx, teamIds: readonly string[]): Promise<Map<string, Set<string>>> {
+export async function membersOf(tx: Tx, teamIds: readonly string[]): Promise<Map<string, Set<string>>> {
   const rows = await tx.db.execute<{ team_id: string; user_id: string }>(sql`
     select team_id, user_id from team_members
     where team_id in (select jsonb_array_elements_text(${JSON.stringify(teamIds)}::jsonb)::uuid)`)
@@ -119,7 +119,7 @@ async function membersOf(tx: Tx, teamIds: readonly string[]): Promise<Map<string
 }
 
 /** Those of the owner team who may view the kind; all who may where there is none of them. */
-function peopleFor(voices: ChannelPreferences, members: ReadonlySet<string> | undefined): readonly Recipient[] {
+export function peopleFor(voices: ChannelPreferences, members: ReadonlySet<string> | undefined): readonly Recipient[] {
   const own = voices.recipients.filter(person => members?.has(person.id))
   return own.length > 0 ? own : voices.recipients
 }

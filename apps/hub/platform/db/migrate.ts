@@ -42,6 +42,7 @@ import toldConditions from '../../../../sql/hub/0039_told_conditions.sql' with {
 import dns from '../../../../sql/hub/0040_dns.sql' with { type: 'text' }
 import toldOfAlerts from '../../../../sql/hub/0042_told_of_alerts.sql' with { type: 'text' }
 import iacFiles from '../../../../sql/hub/0048_iac_files.sql' with { type: 'text' }
+import certificateLinks from '../../../../sql/hub/0049_certificate_links.sql' with { type: 'text' }
 
 type Migration = { readonly number: number; readonly name: string; readonly sql: string }
 
@@ -87,6 +88,7 @@ export const migrations: readonly Migration[] = [
   { number: 40, name: 'dns', sql: dns },
   { number: 42, name: 'told_of_alerts', sql: toldOfAlerts },
   { number: 48, name: 'iac_files', sql: iacFiles },
+  { number: 49, name: 'certificate_links', sql: certificateLinks },
 ]
 
 /** Any number will do, as long as every hub uses the same one. */

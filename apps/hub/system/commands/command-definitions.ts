@@ -5,6 +5,7 @@ import type { Language } from '../../platform/http/api-texts.ts'
 import { integer, oneOf } from '../../platform/http/request-schema.ts'
 import { queueNames } from '../../platform/jobs/queues.ts'
 import { cleanUp } from '../../schedule.ts'
+import { verifyCertificates } from './certificate-commands.ts'
 import type { CommandTask } from './command-task.ts'
 import { analyzeDatabase, resealSecrets, resolveScopes, retryFailedJobs } from './database-commands.ts'
 import { emptyTrash, rebuildSearch, rebuildSearchOfAll, recountSubnets, verifyZones } from './resource-commands.ts'
@@ -51,6 +52,18 @@ export const commandDefinitions: readonly CommandDefinition[] = [
     timeoutSeconds: MINUTE,
     parameters: Type.Object({ kind: Type.Optional(oneOf(reloadKinds)) }, { additionalProperties: false }),
     run: reloadCollectors,
+  },
+  {
+    name: 'verify-certificates',
+    title: {
+      en: 'Look now at every place where certificates are served',
+      vi: 'Kiểm tra ngay mọi nơi đang dùng chứng chỉ',
+    },
+    level: 'company',
+    isDangerous: false,
+    timeoutSeconds: 60 * MINUTE,
+    parameters: NO_PARAMETERS,
+    run: verifyCertificates,
   },
   {
     name: 'rebuild-search',
