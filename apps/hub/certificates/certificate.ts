@@ -64,8 +64,9 @@ const fieldOfPem: Field<{ readonly column: string | null }> = {
   show: () => ({}),
 }
 
-const isHostname = (name: string): boolean =>
-  parseAddress(name) !== null || parseHostName(name.replace(/^\*\./, '')) !== null
+/** The schema names what is no text. */
+const isHostname = (name: unknown): boolean =>
+  typeof name !== 'string' || parseAddress(name) !== null || parseHostName(name.replace(/^\*\./, '')) !== null
 
 const chainShown = named('CertificateChain', {
   complete: Type.Boolean(),
@@ -98,7 +99,7 @@ const fields = {
   }),
   hostnames: {
     ...textsField(253, HOSTNAMES_MAX, {
-      check: (names: readonly string[]) => (names.every(isHostname) ? null : words('host_or_address')),
+      check: (names: readonly unknown[]) => (names.every(isHostname) ? null : words('host_or_address')),
       normal: (names: readonly string[]) => [...new Set(names.map(normalHost))],
     }),
   },

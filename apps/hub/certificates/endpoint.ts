@@ -35,14 +35,14 @@ export const normalEndpoint = ({ host, port, sni }: GivenEndpoint): Endpoint => 
   sni: sni ? normalHost(sni) : null,
 })
 
-/** What is wrong with a member of an endpoint that its schema cannot say. */
-export function endpointFault({
-  host,
-  sni,
-}: GivenEndpoint): { readonly field: 'host' | 'sni'; readonly text: Words } | null {
-  if (parseAddress(host) === null && parseHostName(host) === null)
-    return { field: 'host', text: words('host_or_address') }
-  return sni && parseHostName(sni) === null ? { field: 'sni', text: words('host_or_address') } : null
+type Fault = { readonly field: 'host' | 'sni'; readonly text: Words }
+
+/** What is wrong with a member of an endpoint that its schema cannot say; the schema names what is no text. */
+export function endpointFault({ host, sni }: { readonly host?: unknown; readonly sni?: unknown }): Fault | null {
+  const text = words('host_or_address')
+  if (typeof host === 'string' && parseAddress(host) === null && parseHostName(host) === null)
+    return { field: 'host', text }
+  return typeof sni === 'string' && sni !== '' && parseHostName(sni) === null ? { field: 'sni', text } : null
 }
 
 /** The name that clients ask for there; null where they have an address only. */

@@ -1,7 +1,7 @@
 // A CSV file of a kind as rows of values: its columns are fields, those of objects with dots, lists in
 // one cell. What lists and exports show beside the fields is passed over, so that an export can be sent back.
 import type { TSchema } from '@sinclair/typebox'
-import type { Unchecked } from '../../../core/json-object.ts'
+import { isObject, type Unchecked } from '../../../core/json-object.ts'
 import { invalidField } from '../platform/http/api-error.ts'
 import { type Words, words } from '../platform/http/api-texts.ts'
 import { parseCsv } from '../platform/http/csv.ts'
@@ -76,6 +76,15 @@ function inputOf(header: readonly (readonly [string, TSchema] | null)[], cells: 
   return input
 }
 
+/** An object that may be absent, and whose cells are all empty, is absent. */
+const withoutEmpty = ({ fields }: Kind, input: Unchecked): Unchecked =>
+  Object.fromEntries(
+    Object.entries(input).map(([name, value]) => {
+      const isEmpty = isObject(value) && Object.keys(value).length === 0
+      return [name, isEmpty && fields[name]?.nullable ? null : value]
+    }),
+  )
+
 /** The header as columns; null for one that is passed over. Throws 422 for one that there is not. */
 function columnsOfHeader(kind: Kind, cells: readonly string[]): readonly (readonly [string, TSchema] | null)[] {
   const fields = columnsOfFields(kind)
@@ -111,7 +120,7 @@ export function rowsOfCsv(kind: Kind, csv: string): readonly CsvRow[] {
       cells.map(cell => cell.replace(GUARDED, '')),
     )
     const literal = cells.some(cell => GUARDED.test(cell)) ? inputOf(columns, cells) : null
-    return [{ line, input, literal }]
+    return [{ line, input: withoutEmpty(kind, input), literal: literal && withoutEmpty(kind, literal) }]
   })
   if (faults.size > 0) throw faultsError(faults)
   return rows
