@@ -30,7 +30,13 @@ function byKey(list: unknown, key: readonly string[]): Map<string, Unchecked> {
   return new Map(items.map(item => [key.map(name => String(item[name] ?? '')).join(' '), item]))
 }
 
-function listDiff(field: string, current: unknown, desired: unknown, key: readonly string[]): FieldDiff[] {
+function listDiff(
+  field: string,
+  current: unknown,
+  desired: unknown,
+  key: readonly string[],
+  isMerged: boolean,
+): FieldDiff[] {
   const [are, should] = [byKey(current, key), byKey(desired, key)]
   const kept = [...should].flatMap(([name, item]): FieldDiff[] => {
     const old = are.get(name)
@@ -38,9 +44,14 @@ function listDiff(field: string, current: unknown, desired: unknown, key: readon
       ? [{ field: `${field}.${name}`, old: null, new: item }]
       : memberDiffs(`${field}.${name}.`, old, item, {})
   })
-  const gone = [...are].filter(([name]) => !should.has(name))
+  const gone = isMerged ? [] : [...are].filter(([name]) => !should.has(name))
   return [...kept, ...gone.map(([name, item]) => ({ field: `${field}.${name}`, old: item, new: null }))]
 }
+
+/** `records_mode: merge` beside the list `records`: what the list lacks stays. It is no field of the resource. */
+const MODE = '_mode'
+const modeOf = (field: string, whole: WholeFields): boolean =>
+  field.endsWith(MODE) && (whole[field.slice(0, -MODE.length)]?.length ?? 0) > 0
 
 function memberDiffs(prefix: string, current: Unchecked, desired: Unchecked, whole: WholeFields): FieldDiff[] {
   return Object.entries(desired).flatMap(([name, value]): FieldDiff[] => {
@@ -48,7 +59,9 @@ function memberDiffs(prefix: string, current: Unchecked, desired: Unchecked, who
     const field = `${prefix}${name}`
     const old = current[name] ?? null
     const key = whole[field]
-    if (key !== undefined && key.length > 0) return listDiff(field, old, value, key)
+    if (modeOf(field, whole)) return []
+    if (key !== undefined && key.length > 0)
+      return listDiff(field, old, value, key, desired[`${name}${MODE}`] === 'merge')
     if (key === undefined && isObject(value) && isObject(old)) return memberDiffs(`${field}.`, old, value, whole)
     return isSame(old, value) ? [] : [{ field, old, new: value }]
   })

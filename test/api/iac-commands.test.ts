@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { TestHub } from './hub-harness.ts'
-import { type Acme, acme, manifest } from './iac-rig.ts'
+import { type Acme, acme } from './iac-rig.ts'
 
 let hub: TestHub
 let own: Acme
@@ -42,18 +42,26 @@ async function run(...words: string[]): Promise<{ code: number; out: string; err
 }
 
 test('a folder is validated, planned with exit code 2, applied, planned with 0, and exported', async () => {
-  const { path, contents } = manifest(own.slug, 'server', 'web-1', { hostname: 'web-1.example.com' })
+  const readme = readFileSync(join(import.meta.dir, '..', '..', 'apps', 'hub', 'README.md'), 'utf8')
+  const [, shown = ''] = /web-1\.yml\n(apiVersion[\s\S]*?)\$ hub/.exec(readme) ?? []
+  const path = `server/${own.slug}/web-1.yml`
+  const contents = shown.replace('acme', own.slug)
+  /** What is printed, as the README has it. */
+  const isShown = (out: string) => readme.includes(`\n${out.replaceAll(own.slug, 'acme').replaceAll(folder, 'infra')}`)
   put(path, `${contents}  colour: red\n`)
   const invalid = await run('validate', folder)
-  expect([invalid.code, invalid.out]).toEqual([1, `${path}:8: spec.colour: unknown key\n`])
+  expect([invalid.code, invalid.out]).toEqual([1, `${path}:6: spec.colour: unknown key\n`])
+  expect(isShown(invalid.out)).toBe(true)
   put(path, contents)
   expect(await run('plan', folder)).toEqual({ code: 2, out: '+ server web-1\nCreate server web-1\n', err: '' })
+  expect(isShown('+ server web-1\nCreate server web-1\n')).toBe(true)
   const applied = await run('apply', folder, '--title', 'from git')
   expect([applied.code, applied.out]).toEqual([0, expect.stringContaining('+ server web-1  applied\nrun ')])
   const planned = await run('plan', folder, '--json')
   expect([planned.code, JSON.parse(planned.out).items[0].action]).toEqual([0, 'none'])
   const target = join(folder, 'out')
   expect((await run('export', target, '--kind', 'server')).out).toBe(`1 manifests written to ${target}\n`)
+  expect(isShown('1 manifests written to infra\n')).toBe(true)
   expect(readFileSync(join(target, path), 'utf8')).toContain('hostname: web-1.example.com')
   expect((await run('plan', join(target), '--url', 'http://127.0.0.1:1')).code).toBe(1)
 })

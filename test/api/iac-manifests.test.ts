@@ -381,8 +381,90 @@ describe('afterwards', () => {
         )
         expect([refused.status, Object.keys(refused.body.errors)]).toEqual([422, ['origin']])
       }
+    for (const [method, path, body] of [
+      ['PUT', `${paths[1]}/status`, { status: 'maintenance' }],
+      ['PUT', `${paths[1]}/tags`, { tags: ['x'] }],
+      ['POST', '/servers/bulk/status', { server_ids: [server.id], status: 'maintenance' }],
+    ] as const) {
+      const refused = await company.call(method, path, body)
+      expect([path, refused.status, Object.keys(refused.body.errors)]).toEqual([path, 422, ['origin']])
+    }
     const last = await submit(hub, company, [of('server', 'drifter', { hostname: 'c' })], { apply: true })
     expect(last.status).toBe('applied')
+  })
+
+  test('[RES-127] [RES-143] the records of a zone are all of them, or merged, and locked with it', async () => {
+    const company = await acme(hub)
+    const of = (spec: Json) =>
+      manifest(company.slug, 'dns-zone', 'example-com', { zone: 'example.com', verify_interval_minutes: 0, ...spec })
+    const apply = async (spec: Json) => submit(hub, company, [of(spec)], { apply: true })
+    const list = [
+      { type: 'MX', ttl: 3600, values: ['10 mail', '20 mail2.example.com.'] },
+      { name: 'WWW', type: 'A', ttl: 300, value: '192.0.2.10' },
+      { name: 'txt', type: 'TXT', value: 'a "b" \\\\ ü' },
+    ]
+    const first = await apply({ records: list })
+    expect([first.status, first.errors]).toEqual(['applied', []])
+    const [zone] = (await company.call('GET', '/dns/zones')).body.data
+    const path = `/dns/zones/${zone.id}/records`
+    const names = async () =>
+      (await company.call('GET', path)).body.data.map((row: Json) => [row.name, row.type, row.value, row.ttl])
+    const made = [
+      // The time to live of the zone.
+      ['@', 'MX', '10 mail.example.com.', null],
+      ['@', 'MX', '20 mail2.example.com.', null],
+      ['txt', 'TXT', 'a "b" \\\\ ü', null],
+      ['www', 'A', '192.0.2.10', 300],
+    ]
+    const sorted = (rows: Json[]) => rows.map(row => row.join(' ')).sort()
+    expect(sorted(await names())).toEqual(sorted(made))
+    const actions = (run: Json) =>
+      run.items.map((item: Json) => [item.action, item.diff.map((each: Json) => each.field)])
+    expect(actions(await submit(hub, company, [of({ records: list })]))).toEqual([['none', []]])
+    // What was written by hand is deleted by the whole list, and left alone by a merged one or none.
+    await company.call('POST', path, { name: 'hand', type: 'A', value: '192.0.2.99' })
+    expect(actions(await submit(hub, company, [of({})]))).toEqual([['none', []]])
+    expect(actions(await submit(hub, company, [of({ records: list, records_mode: 'merge' })]))).toEqual([['none', []]])
+    const exported = (await company.call('GET', '/iac/export/dns-zone')).body.data
+    expect(actions(await submit(hub, company, exported))).toEqual([['none', []]])
+    const merging = [{ name: 'www', type: 'A', ttl: 60, value: '192.0.2.11' }]
+    const merged = await apply({ records: merging, records_mode: 'merge' })
+    expect(actions(merged)).toEqual([['update', ['records.www A.ttl', 'records.www A.values']]])
+    expect((await names()).map((row: Json) => row[0])).toContain('hand')
+    const whole = await apply({ records: list })
+    expect(actions(whole)[0][1]).toContain('records.hand A')
+    expect(sorted(await names())).toEqual(sorted(made))
+    const wrong = [
+      { name: 'a..b', type: 'A', value: '192.0.2.1' },
+      { name: 'www', type: 'A', value: 'x' },
+    ]
+    const refused = await submit(hub, company, [of({ records: wrong })])
+    expect(refused.errors.map((each: Json) => each.message).join('\n')).toMatch(
+      /records\.0\.name[\s\S]*records\.1\.values/,
+    )
+    await company.call('PUT', '/system/settings/iac.lock_managed?level=company', { value: true })
+    for (const call of [
+      company.call('POST', path, { name: 'x', type: 'A', value: '192.0.2.1' }),
+      company.call('POST', `/dns/zones/${zone.id}/import`, { content: 'x A 192.0.2.1' }),
+      company.call('PATCH', `${path}/${(await company.call('GET', path)).body.data[0].id}`, { ttl: 60 }),
+    ])
+      expect(Object.keys((await call).body.errors)).toEqual(['origin'])
+    expect((await apply({ records: merging })).status).toBe('applied')
+  })
+
+  test('[RES-150] a zone of 5,000 records is planned', async () => {
+    const company = await acme(hub)
+    const records = Array.from({ length: 5000 }, (_, n) => ({ name: `h${n}`, type: 'A', value: '10.0.0.1' }))
+    const lines = records.map(each => `    - {name: ${each.name}, type: A, value: ${each.value}}`).join('\n')
+    const head_ = `apiVersion: hub/v1\nkind: dns-zone\nmetadata: {company: ${company.slug}, name: large}\nspec:\n  zone: large.example\n`
+    const { call } = await hub.token(company.userId)
+    const before = process.cpuUsage()
+    const manifests = [{ path: 'x.yml', contents: `${head_}  records:\n${lines}\n` }]
+    const { status, body } = await call('POST', '/iac/validate', { manifests })
+    const { user, system } = process.cpuUsage(before)
+    expect([status, body.data.status, body.data.items.length]).toEqual([200, 'planned', 1])
+    // Of CPU: what a clock says depends on what else the host does.
+    expect((user + system) / 1e6).toBeLessThan(5)
   })
 
   test('attachments: at most ten, files of the company that stay', async () => {

@@ -72,9 +72,41 @@ describe('runs', () => {
     expect([again.status, Object.keys(again.body.errors)]).toEqual([422, ['status']])
   })
 
+  test('[IAC-001] [IAC-008] a submission needs iac.submit, and apply is a boolean or absent', async () => {
+    const post = async (by: Pick<Acme, 'call'>, more: Json) => {
+      const { status, body } = await by.call('POST', '/iac/runs', { manifests: [server('asked')], ...more })
+      return [status, Object.keys(body.errors ?? {})]
+    }
+    expect(await post(await hub.user(own.companyId, ['iac.view', 'iac.apply']), {})).toEqual([403, []])
+    const submitter = await hub.user(own.companyId, ['iac.submit'])
+    for (const apply of ['yes', 1, []]) expect(await post(submitter, { apply })).toEqual([422, ['apply']])
+    for (const more of [{}, { apply: null }, { apply: false }]) expect(await post(submitter, more)).toEqual([201, []])
+  })
+
+  test('[IAC-011] planning is validation, differences and approvals, and then the run is stored', async () => {
+    const company = await acme(hub)
+    const approver = await hub.user(company.companyId, ['approvals.decide'])
+    const workflow = { name: 'all', steps: [{ name: 'one', user_ids: [approver.userId] }] }
+    expect((await company.call('POST', '/approvals/workflows', workflow)).status).toBe(201)
+    const file = manifest(company.slug, 'server', 'planned', { hostname: 'planned' })
+    const run = await submit(hub, company, [file])
+    const stored = (await company.call('GET', `/iac/runs/${run.id}`)).body.data
+    expect(stored).toMatchObject({ status: 'planned', items: [{ action: 'create', name: 'planned' }] })
+    const tickets = (await company.call('GET', `/approvals/tickets?run_id=${run.id}`)).body.data
+    expect(tickets).toMatchObject([{ state: 'pending', subject: { name: 'planned' } }])
+    const wrong = await submit(hub, company, [{ ...file, contents: file.contents.replace('hostname', 'colour') }])
+    expect((await company.call('GET', `/iac/runs/${wrong.id}`)).body.data).toMatchObject({
+      status: 'invalid',
+      items: [],
+    })
+    expect((await company.call('GET', `/approvals/tickets?run_id=${wrong.id}`)).body.data).toEqual([])
+  })
+
   test('[IAC-012] [IAC-013] [RES-122] apply=true applies at once with iac.apply, and is ignored without', async () => {
     const now = await submit(hub, own, [server('now-1')], { apply: true })
     expect(now).toMatchObject({ status: 'applied', queued_at: null })
+    const log = (await own.call('GET', `/audit-log?subject=${now.id}`)).body.data
+    expect(log.map((entry: Json) => entry.action).sort()).toEqual(['iac.apply', 'iac.submit'])
     const submitter = await hub.user(own.companyId, ['iac.submit'])
     const run = await submit(hub, submitter, [server('later-1')], { apply: true })
     expect([run.status, run.queued_at]).toEqual(['planned', null])

@@ -65,12 +65,18 @@ export const checkRoutes: readonly Route[] = [
   check.act('enable', {
     summary: 'Enable a check',
     permissions: MANAGE,
-    act: (context, row) => setCheckEnabled(context, row, true),
+    act: async (context, row) => {
+      await refuseManaged(context, 'check', row.check.id)
+      return setCheckEnabled(context, row, true)
+    },
   }),
   check.act('disable', {
     summary: 'Disable a check',
     permissions: MANAGE,
-    act: (context, row) => setCheckEnabled(context, row, false),
+    act: async (context, row) => {
+      await refuseManaged(context, 'check', row.check.id)
+      return setCheckEnabled(context, row, false)
+    },
   }),
   check.act('duplicate', {
     summary: 'Copy a check, disabled; it can be enabled once its target is its own',

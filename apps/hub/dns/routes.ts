@@ -11,7 +11,7 @@ import { type Route, type RouteContext, route } from '../platform/http/route.ts'
 import { csvOptions, csvReply } from '../resources/csv-import.ts'
 import { editorOf } from '../resources/editor.ts'
 import { bodyOf, type Kind } from '../resources/kind.ts'
-import { answerOf, replyWith, resourceOf, usualRoutes } from '../resources/kind-routes.ts'
+import { answerOf, refuseManagedParts, replyWith, resourceOf, usualRoutes } from '../resources/kind-routes.ts'
 import { parseForm } from '../resources/resource-form.ts'
 import { runResponse, showResponse } from '../resources/resource-response.ts'
 import { findRow, rowsOfIds } from '../resources/resource-rows.ts'
@@ -89,6 +89,7 @@ const createRecords = route({
   ...csvOptions(dnsRecordKind),
   async handle(context) {
     const { hub, companyId, resource: zone } = context
+    await refuseManagedParts(context, dnsRecordKind as Kind, zone.id)
     const reply = await csvReply(context, dnsRecordKind as Kind, zone)
     if (reply) return reply
     const { records } = context.body
@@ -162,6 +163,7 @@ const importFile = route({
     const { resource: zone, body, query, hub } = context
     const mode = body.mode ?? query.mode ?? 'merge'
     const isDryRun = body.dry_run ?? flagOf(query.dry_run) ?? false
+    if (!isDryRun) await refuseManagedParts(context, dnsRecordKind as Kind, zone.id)
     const data = await inTransaction(hub.database.db, tx =>
       importZoneFile(tx, editorOf(context), zone, { content: body.content, mode, isDryRun }),
     )
@@ -188,6 +190,7 @@ const syncZoneRoute = route({
     const { mode = 'verify', dry_run = false, force = false } = context.body
     const editor = editorOf(context)
     if (mode !== 'verify' && (await publisherOf(editor, zone)) === null) throw invalidField('mode', 'dns_sync_mode')
+    if (mode === 'read' && !dry_run) await refuseManagedParts(context, dnsRecordKind as Kind, zone.id)
     takeAct(hub, companyId)
     const run = await inTransaction(hub.database.db, tx =>
       startRun(tx, editor, dnsZoneKind, zone, 'sync', { mode, dry_run, force }),

@@ -131,6 +131,7 @@ export async function submitRun(context: RouteContext, given: Submission): Promi
     await storePlan(tx, context, run, plan, [caller.user.id])
     if (isApplied) await addRunEvent(tx, run.id, 'queued', actorOf(context), '')
     await auditRequest(tx, context, 'iac.submit', subjectOf(run), {}, run.companyId)
+    if (isApplied) await auditRequest(tx, context, 'iac.apply', subjectOf(run), {}, run.companyId)
   })
   // A hub that dies here leaves a run that is queued, which the clock takes up.
   if (isApplied) await applyRun(hub, run.id)

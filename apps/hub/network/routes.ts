@@ -1,5 +1,6 @@
 // REST: /subnets and /ips (groups "Subnets" and "IPs").
 import { Type } from '@sinclair/typebox'
+import { refuseManaged } from '../bindings/managed.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
 import { list } from '../platform/http/list.ts'
 import { Reply } from '../platform/http/reply.ts'
@@ -98,7 +99,10 @@ const subnetRoutes: readonly Route[] = [
     body: Type.Object({ subnet_ids: Type.Array(uuid(), { minItems: 2, maxItems: COUNT_MAX, examples: [TWO_IDS] }) }),
     answer: answerOf(subnetKind),
     refusals: [409],
-    handle: async context => replyWith(subnetKind, context, await mergeSubnets(context, context.body.subnet_ids)),
+    async handle(context) {
+      for (const id of context.body.subnet_ids) await refuseManaged(context, subnetKind.info.kind, id)
+      return replyWith(subnetKind, context, await mergeSubnets(context, context.body.subnet_ids))
+    },
   }),
 ]
 
@@ -152,8 +156,11 @@ const addressRoutes: readonly Route[] = [
     permissions: MANAGE,
     body: Type.Object(note),
     answer: answerOf(ipAddressKind),
-    handle: async context =>
-      replyWith(ipAddressKind, context, await releaseAddress(context, context.resource, context.body.note ?? null)),
+    async handle(context) {
+      await refuseManaged(context, ipAddressKind.info.kind, context.resource.id)
+      const row = await releaseAddress(context, context.resource, context.body.note ?? null)
+      return replyWith(ipAddressKind, context, row)
+    },
   }),
   route({
     ...address,
@@ -163,12 +170,11 @@ const addressRoutes: readonly Route[] = [
     permissions: MANAGE,
     body: Type.Object({ until: instant(), ...note }),
     answer: answerOf(ipAddressKind),
-    handle: async context =>
-      replyWith(
-        ipAddressKind,
-        context,
-        await reserveAddress(context, context.resource, context.body.until, context.body.note ?? null),
-      ),
+    async handle(context) {
+      await refuseManaged(context, ipAddressKind.info.kind, context.resource.id)
+      const row = await reserveAddress(context, context.resource, context.body.until, context.body.note ?? null)
+      return replyWith(ipAddressKind, context, row)
+    },
   }),
   list({
     path: `${ONE_ADDRESS}/history`,

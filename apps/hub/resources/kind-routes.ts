@@ -69,6 +69,19 @@ export async function replyWith<Row extends CommonRow>(
   return new Reply({ data: shown }, { ...more, headers: { ETag: etag(row as Found), ...more.headers } })
 }
 
+/** Parts belong to the manifest that lists them, by the last word of their path: `records`. */
+export async function refuseManagedParts(
+  context: RouteContext,
+  { parent, info }: Kind,
+  parentId: string,
+): Promise<void> {
+  const list = info.path.split('/').at(-1) ?? null
+  if (parent) await refuseManaged(context, parent.of.info.kind, parentId, list)
+}
+
+const parentIdOf = ({ parent }: Kind, row: CommonRow): string =>
+  String((row as CommonRow & Unchecked)[parent?.column ?? ''])
+
 const titleOf = ({ info }: Kind) => ({ one: info.title.one.en, many: info.title.many.en })
 
 function listRoute(kind: Kind): Route {
@@ -112,6 +125,7 @@ function createRoute(kind: Kind, shown: TSchema): Route {
     ...(kind.csv ? csvOptions(kind) : {}),
     async handle(context) {
       const parent = context.resource
+      if (parent) await refuseManagedParts(context, kind, parent.id)
       const reply = kind.csv ? await csvReply(context, kind, parent) : null
       if (reply) return reply
       const values = await parseForm(kind, 'create', context.body)
@@ -163,6 +177,7 @@ function changeRoute(kind: Kind, shown: TSchema): Route {
       const write = resource.deleted_at === null ? writeChange : restoreResource
       const expected = expectedOf(context, { version })
       await refuseManaged(context, kind.info.kind, resource.id)
+      await refuseManagedParts(context, kind, parentIdOf(kind, resource))
       const row = await inTransaction(context.hub.database.db, tx =>
         write(tx, kind, editorOf(context), resource.id, values, expected),
       )
@@ -185,6 +200,7 @@ function deleteRoute(kind: Kind): Route {
     refusals: [409, 412],
     async handle(context) {
       await refuseManaged(context, kind.info.kind, context.resource.id)
+      await refuseManagedParts(context, kind, parentIdOf(kind, context.resource))
       await inTransaction(context.hub.database.db, tx =>
         deleteResource(tx, kind, editorOf(context), context.resource.id, expectedOf(context)),
       )

@@ -50,6 +50,11 @@ const part = Type.Object({
 const faultsOfDraft = ({ hub, companyId }: RouteContext, given: Unchecked) =>
   faultsOfRule(hub.database.db, companyId, { ...given, kind: given.kind ?? 'threshold' })
 
+async function enableRule(context: RouteContext, id: string, isEnabled: boolean) {
+  await refuseManaged(context, 'rule', id)
+  return setRuleEnabled(context, id, isEnabled)
+}
+
 export const ruleRoutes: readonly Route[] = [
   list({ path: PATH, tag: TAG, summary: 'List rules, newest first', permissions: MANAGE, of: ruleCollection }),
   rule.create({
@@ -106,13 +111,13 @@ export const ruleRoutes: readonly Route[] = [
     summary: 'Enable many rules',
     permissions: MANAGE,
     ids: 'rule_ids',
-    act: (context, id) => setRuleEnabled(context, id, true),
+    act: (context, id) => enableRule(context, id, true),
   }),
   rule.bulk('disable', {
     summary: 'Disable many rules',
     permissions: MANAGE,
     ids: 'rule_ids',
-    act: (context, id) => setRuleEnabled(context, id, false),
+    act: (context, id) => enableRule(context, id, false),
   }),
   rule.show({ summary: 'Show a rule', permissions: MANAGE }),
   rule.replace({
@@ -147,12 +152,12 @@ export const ruleRoutes: readonly Route[] = [
   rule.act('enable', {
     summary: 'Enable a rule',
     permissions: MANAGE,
-    act: (context, row) => setRuleEnabled(context, row.rule.id, true),
+    act: (context, row) => enableRule(context, row.rule.id, true),
   }),
   rule.act('disable', {
     summary: 'Disable a rule',
     permissions: MANAGE,
-    act: (context, row) => setRuleEnabled(context, row.rule.id, false),
+    act: (context, row) => enableRule(context, row.rule.id, false),
   }),
   rule.act('duplicate', {
     summary: 'Copy a rule, disabled',

@@ -69,6 +69,7 @@ function changedTags(
 }
 
 async function changeMany(context: RouteContext, ids: readonly string[], change: BulkChange) {
+  for (const id of ids) await refuseManaged(context, 'server', id)
   const { done, refused } = await changeServers(context, ids, change)
   return { data: done.map(presentServer), refused }
 }
@@ -164,14 +165,20 @@ export const serverRoutes: readonly Route[] = [
     summary: 'Set active, maintenance or decommissioned',
     permissions: MANAGE,
     body: Type.Object({ status: oneOf(settableStatuses) }),
-    act: (context, row, body) => updateServer(context, row.server.id, body),
+    act: async (context, row, body) => {
+      await refuseManaged(context, 'server', row.server.id)
+      return updateServer(context, row.server.id, body)
+    },
   }),
   server.act('tags', {
     method: 'PUT',
     summary: 'Replace the tags',
     permissions: MANAGE,
     body: Type.Object({ tags }),
-    act: (context, row, body) => updateServer(context, row.server.id, body),
+    act: async (context, row, body) => {
+      await refuseManaged(context, 'server', row.server.id)
+      return updateServer(context, row.server.id, body)
+    },
   }),
   route({
     method: 'POST',

@@ -86,7 +86,10 @@ export const silenceRoutes: readonly Route[] = [
   silence.act('end', {
     summary: 'End a silence now',
     permissions: MANAGE,
-    act: (context, row) => endSilence(context, row.silence.id),
+    act: async (context, row) => {
+      await refuseManaged(context, 'silence', row.silence.id)
+      return endSilence(context, row.silence.id)
+    },
   }),
   silence.delete({
     summary: 'Delete a silence',

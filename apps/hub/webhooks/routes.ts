@@ -77,12 +77,18 @@ export const webhookRoutes: readonly Route[] = [
   webhook.act('enable', {
     summary: 'Enable a webhook',
     permissions: MANAGE,
-    act: (context, row) => setWebhookEnabled(context, row, true),
+    act: async (context, row) => {
+      await refuseManaged(context, 'webhook', row.id)
+      return setWebhookEnabled(context, row, true)
+    },
   }),
   webhook.act('disable', {
     summary: 'Disable a webhook',
     permissions: MANAGE,
-    act: (context, row) => setWebhookEnabled(context, row, false),
+    act: async (context, row) => {
+      await refuseManaged(context, 'webhook', row.id)
+      return setWebhookEnabled(context, row, false)
+    },
   }),
   route({
     method: 'POST',

@@ -9,6 +9,7 @@ import { ruleKind } from './rule-kind.ts'
 import { serverKind } from './server-kind.ts'
 import { silenceKind } from './silence-kind.ts'
 import { webhookKind } from './webhook-kind.ts'
+import { zoneKind } from './zone-kind.ts'
 
 export const manifestKinds: readonly ManifestKind[] = [
   serverKind,
@@ -16,7 +17,8 @@ export const manifestKinds: readonly ManifestKind[] = [
   ruleKind,
   silenceKind,
   webhookKind,
-  ...kinds.flatMap(kind => manifestKindOf(kind) ?? []),
+  zoneKind,
+  ...kinds.flatMap(kind => (kind.info.kind === zoneKind.resourceKind ? [] : (manifestKindOf(kind) ?? []))),
 ].sort((a, b) => a.order - b.order)
 
 const byName = new Map(manifestKinds.map(kind => [kind.kind, kind]))

@@ -1,0 +1,179 @@
+// Zones in manifests: the fields of the registry with the zone's name under `zone`, and its records in a list that is
+// all of them, unless `records_mode` says merge. Records of a name and type are one item, whose values are a set.
+import { Type } from '@sinclair/typebox'
+import { sql } from 'drizzle-orm'
+import { assert } from '../../../../core/assert.ts'
+import { parseDomainName, recordName } from '../../../../core/dns/domain-name.ts'
+import { parseRecordValue, type RecordType, recordTypes } from '../../../../core/dns/record-value.ts'
+import { writeZoneFile } from '../../../../core/dns/zone-file.ts'
+import { faultInZone, type ZoneRecord } from '../../../../core/dns/zone-rules.ts'
+import { isObject, type Unchecked } from '../../../../core/json-object.ts'
+import { zoneFaultWords } from '../../dns/dns-record.ts'
+import { dnsZoneKind } from '../../dns/dns-zone.ts'
+import { ZoneContent } from '../../dns/zone-content.ts'
+import { importZoneFile } from '../../dns/zone-import.ts'
+import { type Words, words } from '../../platform/http/api-texts.ts'
+import { integer, listOf, oneOf, optional, text } from '../../platform/http/request-schema.ts'
+import { editorOf } from '../../resources/editor.ts'
+import type { Kind } from '../../resources/kind.ts'
+import { findRow } from '../../resources/resource-rows.ts'
+import type { Existing, ManifestKind, Reading, Writing } from './manifest-kind.ts'
+import { manifestKindOf } from './registry-kind.ts'
+
+const RECORDS_MAX = 10_000
+const VALUES_MAX = 1_000
+
+/** The records of a name and type. */
+type RecordItem = {
+  readonly name: string
+  readonly type: RecordType
+  /** Not compared where a manifest does not say it. */
+  readonly ttl?: number | undefined
+  readonly values: readonly string[]
+}
+type StoredSet = { zone_id: string; name: string; type: RecordType; ttl: number | null; values: string[] }
+
+const item = Type.Object({
+  name: optional(text(255)),
+  type: oneOf(recordTypes),
+  ttl: optional(integer(30, 604_800)),
+  value: optional(text(4096)),
+  values: optional(listOf(text(4096), VALUES_MAX, 1)),
+})
+
+const found = manifestKindOf(dnsZoneKind as Kind)
+assert(found !== null, 'manifests have zones')
+const base: ManifestKind = found
+const { name: _name, ...properties } = base.spec.properties
+
+const toBase = ({ zone, records: _records, records_mode: _mode, ...rest }: Unchecked): Unchecked => ({
+  ...rest,
+  ...(zone === undefined ? {} : { name: zone }),
+})
+const fromBase = ({ name, ...rest }: Unchecked): Unchecked => ({
+  ...rest,
+  ...(name === undefined ? {} : { zone: name }),
+})
+const zoneOf = (spec: Unchecked): string => parseDomainName(String(spec.zone ?? '')) ?? String(spec.zone ?? '')
+const valuesOf = ({ value, values }: Unchecked): string[] =>
+  (Array.isArray(values) ? values : value === undefined || value === null ? [] : [value]).map(String)
+
+/** Items by name and type, with names and values in the spelling that is kept; what is no value stays as it is. */
+function normalRecords(spec: Unchecked): RecordItem[] {
+  const zone = zoneOf(spec)
+  const sets = new Map<string, RecordItem & { values: string[] }>()
+  for (const given of Array.isArray(spec.records) ? spec.records.filter(isObject) : []) {
+    const own = recordName(String(given.name ?? '@'), zone)
+    const name = 'name' in own ? own.name : String(given.name)
+    const type = given.type as RecordType
+    const known = sets.get(`${name} ${type}`)
+    const ttl = known?.ttl ?? (typeof given.ttl === 'number' ? given.ttl : undefined)
+    const values = valuesOf(given).map(value => parseRecordValue(type, value, zone)?.value ?? value)
+    const all = [...new Set([...(known?.values ?? []), ...values])].sort()
+    sets.set(`${name} ${type}`, { name, type, ttl, values: all })
+  }
+  return [...sets.values()]
+}
+
+/** What is wrong with records, by their place in the list. */
+function recordFaults(spec: Unchecked): Map<string, Words> {
+  const zone = zoneOf(spec)
+  const faults = new Map<string, Words>()
+  const content = new ZoneContent([])
+  for (const [index, { name: given, type, values }] of normalRecords(spec).entries()) {
+    const at = `records.${index}`
+    const name = recordName(given, zone)
+    if ('fault' in name)
+      faults.set(`${at}.name`, words(name.fault === 'outside' ? 'dns_outside_zone' : 'dns_name', { zone }))
+    if (values.length === 0) faults.set(`${at}.values`, words('required'))
+    if ('fault' in name) continue
+    for (const text_ of values) {
+      const value = parseRecordValue(type, text_, zone)
+      const record: ZoneRecord | null = value && { ...value, name: name.name, type }
+      const fault = record && faultInZone(record, zone, content.at)
+      if (!record) faults.set(`${at}.values`, words('dns_value', { type }))
+      else if (fault) faults.set(`${at}.${fault.field === 'value' ? 'values' : fault.field}`, zoneFaultWords(fault))
+      if (record) content.add(record)
+    }
+  }
+  return faults
+}
+
+/** The records of zones that are published, without pointers that the hub keeps by itself. */
+async function storedSets({ db, companyId }: Reading, zoneIds: readonly string[]): Promise<StoredSet[]> {
+  const rows = await db.execute<StoredSet>(sql`
+    select zone_id, name, type, max(ttl) as ttl, array_agg(value order by value collate "C") as values from dns_records
+    where company_id = ${companyId} and deleted_at is null and enabled and managed_by is null
+      and zone_id in (select jsonb_array_elements_text(${JSON.stringify(zoneIds)}::jsonb)::uuid)
+    group by zone_id, name, type order by zone_id, name <> '@', name, type`)
+  return [...rows]
+}
+
+/** Zones with their records, each with the time to live that is served. */
+async function withRecords(reading: Reading, zones: readonly Existing[]): Promise<Existing[]> {
+  const sets = await storedSets(
+    reading,
+    zones.map(zone => zone.id),
+  )
+  const byZone = Map.groupBy(sets, row => row.zone_id)
+  return zones.map(zone => {
+    const usual = zone.spec.default_ttl
+    const records = (byZone.get(zone.id) ?? []).map(({ zone_id, ttl, ...rest }) => ({ ...rest, ttl: ttl ?? usual }))
+    return { ...zone, spec: { ...fromBase(zone.spec), records } }
+  })
+}
+
+/** Makes the records what the manifest says, as a file of the zone would. */
+async function writeRecords(writing: Writing, zoneId: string, spec: Unchecked): Promise<void> {
+  if (spec.records === undefined) return
+  const { tx, companyId, context } = writing
+  const zone = await findRow(dnsZoneKind, tx.db, companyId, zoneId)
+  const known = new Map((await storedSets(writing, [zoneId])).map(set => [`${set.name} ${set.type}`, set.ttl]))
+  const records = normalRecords({ ...spec, zone: zone.name }).flatMap(({ name, type, values, ttl }) =>
+    values.map(value => ({ name, type, value, ttl: ttl ?? known.get(`${name} ${type}`) ?? null, enabled: true })),
+  )
+  const content = writeZoneFile(zone.name, { ...zone.soa, serial: zone.serial }, zone.default_ttl, records)
+  const mode = spec.records_mode === 'merge' ? 'merge' : 'replace'
+  await importZoneFile(tx, editorOf(context), zone, { content, mode, isDryRun: false })
+}
+
+const of = (spec: Existing): Existing => ({ ...spec, spec: toBase(spec.spec) })
+const { name: _default, ...defaults } = base.defaults
+
+export const zoneKind: ManifestKind = {
+  ...base,
+  spec: Type.Object({
+    ...properties,
+    zone: text(253),
+    records: optional(listOf(item, RECORDS_MAX)),
+    records_mode: optional(oneOf(['merge', 'replace'])),
+  }),
+  // A manifest that no longer names its records leaves them alone: to delete them all it says so.
+  defaults,
+  whole: { ...base.whole, records: ['name', 'type'] },
+  referencesOf: spec => base.referencesOf(toBase(spec)),
+  normal: (spec, find) => ({
+    ...fromBase(base.normal(toBase(spec), find)),
+    ...(spec.records === undefined || spec.records === null ? {} : { records: normalRecords(spec) }),
+    ...(spec.records_mode === 'merge' ? { records_mode: 'merge' } : {}),
+  }),
+  faults: async (reading, spec, existing) => {
+    const ofZone = await base.faults(reading, toBase(spec), existing && of(existing))
+    const named = [...ofZone].map(([field, fault]) => [field === 'name' ? 'zone' : field, fault] as const)
+    return new Map([...named, ...recordFaults(spec)])
+  },
+  byIds: async (reading, ids) => withRecords(reading, await base.byIds(reading, ids)),
+  candidates: async (reading, spec, slug) => withRecords(reading, await base.candidates(reading, toBase(spec), slug)),
+  list: async (reading, filter, range) => withRecords(reading, await base.list(reading, filter, range)),
+  create: async (writing, spec, find) => {
+    const id = await base.create(writing, toBase(spec), find)
+    await writeRecords(writing, id, spec)
+    return id
+  },
+  update: async (writing, existing, changed, spec, find) => {
+    const fields = new Set([...changed].map(field => (field === 'zone' ? 'name' : field)))
+    await base.update(writing, of(existing), fields, toBase(spec), find)
+    if (changed.has('records')) await writeRecords(writing, existing.id, spec)
+  },
+  remove: (writing, existing) => base.remove(writing, of(existing)),
+}
