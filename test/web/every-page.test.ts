@@ -140,3 +140,66 @@ for (const { colorScheme, width } of looks)
     await context.close()
     expect(faults).toEqual([])
   }, 120_000)
+
+const overEdge = (page: Page): Promise<number> =>
+  page.evaluate<number>('document.documentElement.scrollWidth - document.documentElement.clientWidth')
+
+/** A text 40 % longer, as other languages are: what stands in braces is filled in and stays. */
+const longer = (text: string): string => text + ' ẋẋẋẋẋẋẋ'.repeat(12).slice(0, Math.ceil(text.length * 0.4) + 1)
+
+test('a language whose words are 40 % longer puts nothing over the edge, on a screen and on a phone', async () => {
+  const faults: string[] = []
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, locale: 'en-GB' })
+  await context.route(/\/web\/[0-9a-f]{16}\/.*\.js$/, async route => {
+    const response = await route.fetch()
+    const script = await response.text()
+    const body = script.replace(/\ben:"((?:[^"\\]|\\.)*)"/g, (whole, text: string) =>
+      // The name of the language is none of its words.
+      text === 'en-GB' ? whole : `en:"${longer(text)}"`,
+    )
+    await route.fulfill({ status: 200, contentType: 'text/javascript; charset=utf-8', body })
+  })
+  const page = await openSite(context)
+  for (const width of [1280, 360]) {
+    await page.setViewportSize({ width, height: 900 })
+    for (const name of pageNames) {
+      const address = addressOf(name)
+      if (address === null) continue
+      await page.goto(address)
+      await page.locator('main h1').first().waitFor()
+      if (!((await page.locator('body').textContent()) ?? '').includes('ẋẋ')) faults.push(`${name}: not longer`)
+      const over = await overEdge(page)
+      if (over > 0) faults.push(`${name} at ${width}: ${over} px over the edge`)
+    }
+  }
+  await context.close()
+  expect(faults).toEqual([])
+}, 120_000)
+
+test('a server and an alert are printed on A4 with their charts, values and the time with its zone', async () => {
+  // The width of A4 without its margins, at 96 pixels an inch.
+  const context = await browser.newContext({
+    viewport: { width: 688, height: 1000 },
+    ...{ colorScheme: 'dark', locale: 'en-GB', timezoneId: 'Europe/Berlin' },
+  })
+  const page = await openSite(context)
+  for (const name of ['server', 'alert'] as const) {
+    await page.setViewportSize({ width: 1280, height: 1000 })
+    await page.goto(addressOf(name) ?? '')
+    await page.locator('.chart canvas').first().waitFor()
+    await page.emulateMedia({ media: 'print' })
+    await page.setViewportSize({ width: 688, height: 1000 })
+    await page.getByText(/^First company · .*\d{2}:\d{2}:\d{2} CET/).waitFor()
+    const seen = async (role: 'navigation' | 'button' | 'img') =>
+      (await Promise.all((await page.getByRole(role).all()).map(each => each.isVisible()))).filter(Boolean).length
+    expect([name, await seen('navigation'), await seen('button')]).toEqual([name, 0, 0])
+    expect(await seen('img')).toBeGreaterThan(0)
+    expect(await overEdge(page)).toBeLessThanOrEqual(0)
+    await page.getByText('97.0 %').first().waitFor()
+    // Ink on paper, whatever the screen is like.
+    expect(await page.evaluate('getComputedStyle(document.body).color')).toBe('rgb(25, 33, 45)')
+    expect((await page.pdf({ format: 'A4' })).byteLength).toBeGreaterThan(5_000)
+    await page.emulateMedia({ media: 'screen' })
+  }
+  await context.close()
+}, 60_000)

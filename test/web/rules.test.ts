@@ -225,6 +225,39 @@ test('a new rule: labels match as they are typed, the hub says what is wrong wit
   expect([saved.enabled, saved.threshold, saved.matchers]).toEqual([false, 80, { mount: { regex: '/var' } }])
 })
 
+test('a rule from a chart has its metric, the labels of its series and the server, and a silence of a rule names it alone', async () => {
+  const { body } = await tenant.call('GET', '/servers?search=web-1')
+  const server = body.data[0]
+  const labels = 'label=mount:/var&label=device:sda1&label=fstype:ext4&label=nonsense:x'
+  await open(`/rules/new?metric=disk_used_percent&server=${server.id}&${labels}`)
+  expect(await page.getByLabel('Value of mount').inputValue()).toBe('/var')
+  await page.getByText('Meets 1 series of 1 server looked at.').waitFor()
+  await page.getByLabel('Name').fill('Var of web-1')
+  await page.reload()
+  expect(await page.getByLabel('Name').inputValue()).toBe('Var of web-1')
+  await page.getByRole('button', { name: 'Save', exact: true }).click()
+  await page.getByRole('heading', { name: 'Var of web-1', exact: true }).waitFor()
+  const made = await named('Var of web-1')
+  expect([made.metric, made.matchers, made.scope.all, made.scope.server_ids]).toEqual([
+    ...['disk_used_percent', { mount: '/var' }, false],
+    [server.id],
+  ])
+  // What was typed for that chart is no draft of another new rule.
+  await open('/rules/new')
+  expect(await page.getByLabel('Name').inputValue()).toBe('')
+
+  await open(`/rules/${made.id}`)
+  await page.getByRole('button', { name: 'Silence…' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByText(/^Silences 2 servers/).waitFor()
+  await dialog.getByLabel('Reason').fill('Being moved')
+  await dialog.getByRole('button', { name: 'Silence', exact: true }).click()
+  const silences = page.getByRole('region', { name: 'Silences' })
+  await silences.getByText('Being moved').waitFor()
+  const [silence] = (await tenant.call('GET', '/monitoring/silences')).body.data
+  expect([silence.scope.all, silence.rule_ids]).toEqual([true, [made.id]])
+})
+
 test('a scenario of the rule runs in the page, and differences name their line', async () => {
   const { id } = await diskRule()
   await open(`/rules/${id}/edit`)

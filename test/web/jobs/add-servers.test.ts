@@ -129,6 +129,42 @@ describe('the wizard', () => {
     await context.close()
   }, 60_000)
 
+  test('two hundred names and one licence: 190 report, ten are refused with reason and remedy, and so after a reload', async () => {
+    const tenant = await hub.tenant({ agent_quota: 200 })
+    const { page, context, problems } = await visit(tenant, '/servers/add')
+    await page.getByRole('radio', { name: 'A list of names' }).check()
+    const names = Array.from({ length: 200 }, (_, index) => `node-${index + 1}`)
+    await page.getByLabel('Names, one a line').fill(names.join('\n'))
+    await page.getByRole('button', { name: 'Add and make the licence' }).click()
+    const command = page.getByRole('region', { name: '3. Run this on each server' }).getByRole('code')
+    const key = /lic_\w+/.exec((await command.textContent()) ?? '')?.[0] ?? ''
+    await countsBecome(page, { Waiting: 200, Enrolled: 0, Reporting: 0, Refused: 0 })
+    const joined: string[] = []
+    for (let at = 0; at < 190; at += 10) {
+      const answers = await Promise.all(names.slice(at, at + 10).map(name => enroll(key, name)))
+      joined.push(...answers.map(({ data }) => data.agent_id))
+    }
+    for (let stranger = 1; stranger <= 5; stranger++)
+      await enroll(key, `stranger-${stranger}`, { ip_addresses: [`192.0.2.${100 + stranger}`] })
+    await hub.hub.database
+      .client`update companies set plan_overrides = plan_overrides || '{"agent_quota": 190}' where id = ${tenant.companyId}`
+    for (const name of names.slice(190, 195)) expect((await enroll(key, name)).error.code).toBe('quota_exceeded')
+    await seen(...joined)
+    const isAsItWas = async () => {
+      await countsBecome(page, { Waiting: 5, Enrolled: 0, Reporting: 190, Refused: 10 })
+      const remedies = page.getByRole('region', { name: 'Refused, and what to do' })
+      await remedies.getByText('Unknown to the hub (5)').waitFor()
+      await remedies.getByText('No room in the plan (5)').waitFor()
+      expect(await row(page, 'stranger-3').textContent()).toContain('Unknown to the hub')
+      expect(await row(page, 'node-193').textContent()).toContain('No room in the plan')
+    }
+    await isAsItWas()
+    await page.reload()
+    await isAsItWas()
+    expect(problems).toEqual([])
+    await context.close()
+  }, 90_000)
+
   test('as they come: unknown servers are let in as drafts and approved together', async () => {
     const tenant = await hub.tenant()
     const { page, context, problems } = await visit(tenant, '/servers/add')

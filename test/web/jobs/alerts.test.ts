@@ -4,9 +4,10 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { sql } from 'drizzle-orm'
 import type { Browser, Page } from 'playwright-core'
+import { AdminListener } from '../../api/admin-listener.ts'
 import { type Json, type Tenant, TestHub } from '../../api/hub-harness.ts'
 import { until } from '../../support/until.ts'
-import { startBrowser } from '../browser.ts'
+import { startBrowser, violationsOf } from '../browser.ts'
 import { logIn, newPerson, PASSWORD, slugOf } from '../visitor.ts'
 
 let hub: TestHub
@@ -14,6 +15,7 @@ let browser: Browser
 let tenant: Tenant
 let collector: Awaited<ReturnType<TestHub['collector']>>
 let way: Way
+let admin: AdminListener
 
 /** The way from the browser to the hub, which can be cut: what is open breaks, and nothing new comes through. */
 class Way {
@@ -67,7 +69,8 @@ class Way {
 
 beforeAll(async () => {
   hub = await TestHub.start({ 'rate.session_per_minute': 100_000, 'rate.web_per_minute': 100_000 })
-  collector = await hub.collector()
+  admin = new AdminListener()
+  collector = await hub.collector(admin.url)
   tenant = await hub.tenant()
   way = await Way.to(hub.url)
   browser = await startBrowser()
@@ -76,16 +79,17 @@ afterAll(async () => {
   await browser?.close()
   way?.stop()
   await hub?.stop()
+  await admin?.stop()
 }, 30_000)
 
 let seq = 0
 /** A server of this name with an open alert of a rule of this name. */
-async function newAlert(name: string): Promise<{ readonly alert: Json; readonly serverId: string }> {
+async function newAlert(name: string, more: Json = {}): Promise<{ readonly alert: Json; readonly serverId: string }> {
   const serverId = (await tenant.call('POST', '/servers', { name, hostname: name })).body.data.id
   const rule = (
     await tenant.call('POST', '/monitoring/rules', {
       ...{ name: `CPU of ${name}`, kind: 'threshold', scope: { server_ids: [serverId] }, metric: 'cpu_usage_percent' },
-      ...{ operator: '>', threshold: 90, severity: 'critical' },
+      ...{ operator: '>', threshold: 90, severity: 'critical', ...more },
     })
   ).body.data
   const event = {
@@ -220,3 +224,49 @@ test('a lost stream is said with the time of the data, nothing stays green, and 
   await page.getByRole('alert').waitFor({ state: 'detached' })
   await page.context().close()
 }, 30_000)
+
+test('an alert draws its series from an hour before it, says why it opened, and who was told and whether it arrived', async () => {
+  const { alert, serverId } = await newAlert('drawn', { for_seconds: 300, recover_threshold: 80 })
+  const openedMs = Date.parse(alert.opened_at)
+  const asked: URLSearchParams[] = []
+  admin.answer = ({ path, query }) => {
+    if (!path.endsWith('/series/by-metric')) return { status: 200, body: { data: {} } }
+    asked.push(query)
+    const points = Array.from({ length: 60 }, (_, at) => [openedMs - (59 - at) * 60_000, at < 50 ? 40 : 97.25])
+    const range = { from: query.get('from'), to: query.get('to'), step_seconds: 60 }
+    const metrics = [{ metric: 'cpu_usage_percent', series: [{ labels: {}, points }] }]
+    return { status: 200, body: { data: { ...range, metrics, left_out: [] } } }
+  }
+  await hub.hub.database.db.execute(sql`
+    insert into notification_deliveries (id, company_id, channel, target, type, payload, state, tries, last_error, alert_id)
+    values (gen_random_uuid(), ${tenant.companyId}, 'email', 'ops@example.test', 'alert.opened', '{}', 'delivered', 1, null, ${alert.id}),
+      (gen_random_uuid(), ${tenant.companyId}, 'webhook', 'https://hook.example.test/', 'alert.opened', '{}', 'failed', 5, 'it answered 500', ${alert.id})`)
+  const { page, base } = await visit(`/alerts/${alert.id}`)
+  await page.getByText('CPU usage of drawn is 97.3 %, threshold 90.0 %.').waitFor()
+  const chart = page.getByRole('figure', { name: 'CPU usage' })
+  await chart.getByRole('cell', { name: '97.3 %' }).first().waitFor()
+  expect([asked[0]?.get('from'), asked[0]?.get('agg')]).toEqual([new Date(openedMs - 3_600_000).toISOString(), 'max'])
+  await chart.getByText('Dashed strip: it held for 5m before the alert opened.').waitFor()
+  await page.getByText('It opened because this held: CPU usage over 90.0 % for 5m. The value was 97.3 %.').waitFor()
+  const told = page.getByRole('region', { name: 'Who was told' })
+  await told.getByText(/1 of 2 messages arrived\. 1 failed\. In the inbox of \d/).waitFor()
+  await told.getByText('it answered 500').waitFor()
+  expect(await violationsOf(page)).toEqual([])
+  // Its server opens at that time, and not now.
+  const href = new URL(
+    (await chart.getByRole('link', { name: 'Open drawn at that time' }).getAttribute('href')) ?? '',
+    base,
+  )
+  expect([href.pathname.endsWith(`/servers/${serverId}`), href.searchParams.get('from')]).toEqual([
+    true,
+    new Date(openedMs - 3_600_000).toISOString(),
+  ])
+  // What people are sent leads here with its time, whatever company they are in.
+  const { data } = (await tenant.call('GET', '/notifications')).body
+  const link = data.find((each: Json) => each.link?.includes(alert.id))?.link
+  expect(link).toBe(`/alerts/${alert.id}?at=${new Date(openedMs).toISOString()}`)
+  await page.goto(hub.url + link)
+  await page.getByRole('heading', { name: 'CPU of drawn' }).waitFor()
+  expect(new URL(page.url()).searchParams.get('at')).toBe(new Date(openedMs).toISOString())
+  await page.context().close()
+}, 60_000)

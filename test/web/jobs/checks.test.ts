@@ -57,11 +57,17 @@ test('a check is made, its faults stand at its fields, its day is drawn with wha
   expect(await dialog.getByLabel('Name').inputValue()).toBe('Front page')
   await dialog.getByLabel('Target').fill('https://www.example.net/')
   await dialog.getByRole('button', { name: 'Create' }).click()
-  await page.getByRole('link', { name: 'Front page' }).click()
+  // Made, it is shown on its servers, where its results come in.
+  await page.getByRole('heading', { name: 'Front page' }).waitFor()
   await page.getByRole('img', { name: '9 hours well, 1 with failures, 14 not known' }).waitFor()
   await page.getByRole('cell', { name: '0.25 s' }).waitFor()
 
   await page.getByRole('link', { name: 'Checks' }).last().click()
+  // The list says the same of all its servers, without opening it.
+  const row = page.getByRole('row').filter({ has: page.getByRole('link', { name: 'Front page' }) })
+  await row.getByRole('img', { name: '9 hours well, 1 with failures, 14 not known' }).waitFor()
+  await row.getByRole('cell', { name: '0.25 s' }).waitFor()
+  await row.getByText('(1 ok, 0 failing)').waitFor()
   const checks = async (): Promise<Json[]> => (await tenant.call('GET', '/monitoring/checks')).body.data
   await page.getByRole('button', { name: 'Turn Front page off' }).click()
   await until('it is off', async () => (await checks())[0]?.enabled === false)

@@ -83,7 +83,7 @@ const table = {
   rule_new: {
     path: '/rules/new',
     view: 'rule-editor',
-    takes: [],
+    takes: ['server'],
     permissions: ['monitoring.manage'],
     section: null,
     key: null,

@@ -4,7 +4,7 @@ import { alertView } from './alert.ts'
 import { alertsView, matchingAlertsView } from './alerts.ts'
 import { arrivalsView } from './arrivals.ts'
 import { checkView } from './check.ts'
-import { checksView } from './checks.ts'
+import { checkDaysView, checksView } from './checks.ts'
 import { licensesView } from './licenses.ts'
 import { companyBriefView, overviewView } from './overview.ts'
 import { ruleView } from './rule.ts'
@@ -28,6 +28,7 @@ export const views: Readonly<Record<string, View>> = {
   arrivals: arrivalsView,
   check: checkView,
   'company-brief': companyBriefView,
+  'check-days': checkDaysView,
   checks: checksView,
   licenses: licensesView,
   alert: alertView,

@@ -21,29 +21,33 @@ export type SavedRule = {
 export type RuleEditorView = {
   /** Null: a new rule. */
   readonly rule: SavedRule | null
+  /** The server that a new rule is to be about; null: none is named, or it is not there. */
+  readonly server: { readonly id: string; readonly name: string } | null
   readonly metrics: readonly EditedMetric[]
   readonly facets: Readonly<Record<string, Facet>>
 }
 
 export const ruleEditorView: View<RuleEditorView> = {
   permissions: ['monitoring.manage'],
-  params: ['rule'],
+  params: ['rule', 'server'],
   async make({ hub, companyId, param, fleets }) {
     const id = param('rule').toLowerCase()
     const fleet = await fleets.of(companyId)
+    const named = fleet.find(server => server.id === param('server').toLowerCase())
     const shared = {
+      server: named === undefined ? null : { id: named.id, name: named.name },
       metrics: metrics.map(({ name, labels, unit }) => ({ name, labels, unit })),
       facets: serverFacets(fleet),
     }
     if (id === '') return { rule: null, ...shared }
     if (!isUuid(id)) throw notFound()
     const record = await findRule(hub.database.db, companyId, id)
-    const named = new Set(record.rule.scope.server_ids)
+    const chosen = new Set(record.rule.scope.server_ids)
     return {
       rule: {
         row: toRuleRow(record, await ruleActivity(hub, companyId)),
         scope: record.rule.scope,
-        servers: fleet.filter(server => named.has(server.id)).map(server => ({ id: server.id, name: server.name })),
+        servers: fleet.filter(server => chosen.has(server.id)).map(server => ({ id: server.id, name: server.name })),
       },
       ...shared,
     }

@@ -52,8 +52,8 @@ export const alertsWords = {
   },
 
   sentence_threshold: {
-    en: '{metric} {series} of {server} is {value}, threshold {threshold}.',
-    vi: '{metric} {series} của {server} là {value}, ngưỡng {threshold}.',
+    en: '{what} of {server} is {value}, threshold {threshold}.',
+    vi: '{what} của {server} là {value}, ngưỡng {threshold}.',
   },
   sentence_down: { en: 'The agent of {server} does not report.', vi: 'Agent của {server} không báo cáo.' },
   sentence_other: { en: '{what} on {server}.', vi: '{what} trên {server}.' },
@@ -99,6 +99,7 @@ export const alertsWords = {
     en: 'Dashed strip: it held for {time} before the alert opened.',
     vi: 'Dải nét đứt: điều kiện đúng trong {time} trước khi cảnh báo mở.',
   },
+  chart: { en: 'The value around the alert', vi: 'Giá trị quanh thời điểm cảnh báo' },
   open_server: { en: 'Open {server} at that time', vi: 'Mở {server} tại thời điểm đó' },
   edit_rule: { en: 'Edit the rule', vi: 'Sửa quy tắc' },
   whole: { en: 'Show all of it', vi: 'Xem toàn bộ' },

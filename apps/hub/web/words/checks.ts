@@ -49,6 +49,15 @@ export const checksWords = {
     en: '{good} hours well, {failed} with failures, {unknown} not known',
     vi: '{good} giờ tốt, {failed} giờ có lỗi, {unknown} giờ không rõ',
   },
+  well_and_failed: { en: '{well} ok, {failed} failing', vi: '{well} tốt, {failed} lỗi' },
+  looked_at: {
+    en: 'The last hour of {read} servers; covered: {all}',
+    vi: 'Giờ gần nhất của {read} máy chủ; áp dụng: {all}',
+  },
+  first_result: {
+    en: 'No result yet. It is tried every {time} on each server; the first result appears here by itself.',
+    vi: 'Chưa có kết quả. Mỗi máy chủ kiểm tra mỗi {time}; kết quả đầu tiên sẽ tự hiện ở đây.',
+  },
   response: { en: 'Response', vi: 'Phản hồi' },
   days_left: { en: 'Certificate, days', vi: 'Chứng chỉ, ngày' },
   server: { en: 'Server', vi: 'Máy chủ' },

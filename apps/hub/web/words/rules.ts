@@ -28,6 +28,7 @@ export const rulesWords = {
   duplicate: { en: 'Duplicate', vi: 'Nhân bản' },
   duplicate_named: { en: 'Duplicate {name}', vi: 'Nhân bản {name}' },
   edit: { en: 'Edit', vi: 'Sửa' },
+  silence: { en: 'Silence…', vi: 'Tắt tiếng…' },
   delete: { en: 'Delete…', vi: 'Xóa…' },
   delete_title: { en: 'Delete {name}?', vi: 'Xóa {name}?' },
   delete_text: {

@@ -6,12 +6,12 @@ import { type PageName, sitePages } from '../../address/site-map.ts'
 import { shellWords } from '../../words/shell.ts'
 import { currentPage } from '../address/router.ts'
 import { waitingSeconds } from '../api.ts'
-import { connection, dataAtMs } from '../connection/live.ts'
+import { clockMs, connection, dataAtMs } from '../connection/live.ts'
 import { fullTime } from '../format.ts'
 import { pageFiles } from '../pages/all-pages.ts'
 import { Fault, NoPermission } from '../parts/fault.tsx'
 import { Skeleton } from '../parts/skeleton.tsx'
-import { may, textsOf } from '../session.ts'
+import { company, may, textsOf } from '../session.ts'
 import { Head } from './head.tsx'
 import { Navigation } from './navigation.tsx'
 import { pageTitle } from './page-title.ts'
@@ -78,6 +78,9 @@ export const App = () => (
     <div class="body">
       <Navigation />
       <main id="content" tabIndex={-1} class={connection.value === 'lost' ? 'stale' : undefined}>
+        <p class="print-only">
+          {company.name} · {fullTime(clockMs.value)}
+        </p>
         <Banners />
         <CurrentPage />
       </main>

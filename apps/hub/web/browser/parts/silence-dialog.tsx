@@ -17,6 +17,8 @@ const shell = textsOf(shellWords)
 export type SilenceStart = {
   readonly serverIds?: readonly string[]
   readonly rule?: { readonly id: string; readonly name: string } | null
+  /** Only alerts of the rule, of all servers: the scope begins with all. */
+  readonly isOfRule?: boolean
   readonly hours?: number
   readonly reason?: string
 }
@@ -228,14 +230,14 @@ const recurrenceOf = ({ repeat, repeatUntil }: Form) =>
 
 type Props = { readonly start: SilenceStart; readonly onClose: () => void; readonly onDone: () => void }
 
-const firstForm = ({ serverIds = [], hours, reason = '' }: SilenceStart): Form => ({
-  kind: serverIds.length > 0 ? 'given' : 'tag',
+const firstForm = ({ serverIds = [], isOfRule = false, hours, reason = '' }: SilenceStart): Form => ({
+  kind: serverIds.length > 0 ? 'given' : isOfRule ? 'all' : 'tag',
   value: '',
   length: hours === 4 ? 'hours_4' : 'hours_1',
   starts: '',
   ends: '',
   reason,
-  isOfRule: false,
+  isOfRule,
   repeat: 'none',
   repeatUntil: '',
 })

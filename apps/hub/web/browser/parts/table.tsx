@@ -36,6 +36,8 @@ type Props<Row> = {
   /** Another window is seen. */
   readonly onOffset?: (offset: number) => void
   readonly selection?: Selection | undefined
+  /** On a phone a row needs a higher card than usual. */
+  readonly isTall?: boolean
   /** Opened by Enter while the row has the focus. */
   readonly hrefOf?: (row: Row) => string
 }
@@ -132,7 +134,7 @@ export function Table<Row>(props: Props<Row>) {
   }, [isOutside, onOffset, seen.from, total, rows.length])
   const width = columns.length + (selection ? 1 : 0)
   return (
-    <table class="table" aria-label={props.label} aria-rowcount={total + 1}>
+    <table class={props.isTall ? 'table tall' : 'table'} aria-label={props.label} aria-rowcount={total + 1}>
       <thead>
         <tr aria-rowindex={1}>
           {selection ? (

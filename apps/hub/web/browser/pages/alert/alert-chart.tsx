@@ -116,7 +116,10 @@ export function AlertChart({ data, metric }: { readonly data: AlertView; readonl
     [openedAtMs, heldMs],
   )
   return (
-    <div class="alert-chart">
+    <section class="alert-chart" aria-labelledby="alert-chart">
+      <h2 id="alert-chart" class="visually-hidden">
+        {t('chart')}
+      </h2>
       <ActFault fault={fault} />
       <Chart
         title={metricTitle(metric)}
@@ -128,6 +131,6 @@ export function AlertChart({ data, metric }: { readonly data: AlertView; readonl
       >
         <Notes data={data} isDrawn={shownEnds(alert).isDrawn} />
       </Chart>
-    </div>
+    </section>
   )
 }

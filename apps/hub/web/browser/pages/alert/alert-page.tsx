@@ -20,6 +20,7 @@ import { type AlertAct, AlertActDialog } from '../alerts/alert-acts.tsx'
 import { alertColumns } from '../alerts/alert-columns.tsx'
 import { notesOf, titleOf } from '../alerts/alert-face.tsx'
 import './alert.css'
+import { metricTitle } from '../server/metric-chart.tsx'
 import { AlertChart } from './alert-chart.tsx'
 import { Deliveries, Timeline } from './alert-story.tsx'
 import { Why } from './alert-why.tsx'
@@ -31,8 +32,9 @@ function sentenceOf(alert: AlertFace): string {
   if (type === 'agent_down') return t('sentence_down', { server: serverName })
   if (lastValue === null || threshold === null || metric === null)
     return t('sentence_other', { what: titleOf(alert), server: serverName })
+  const what = [metricTitle(metric), series.replace(/(^| )\w+=/g, '$1')].filter(part => part !== '').join(' ')
   const value = valueText(unit, lastValue)
-  return t('sentence_threshold', { metric, series, server: serverName, value, threshold: valueText(unit, threshold) })
+  return t('sentence_threshold', { what, server: serverName, value, threshold: valueText(unit, threshold) })
 }
 
 function lengthOf({ openedAtMs, endedAtMs }: AlertFace, nowMs: number): string {
@@ -47,7 +49,7 @@ const Others = ({ title, alerts }: { readonly title: string; readonly alerts: re
     {alerts.length === 0 ? (
       <p class="muted">{t('nothing')}</p>
     ) : (
-      <Table label={title} columns={alertColumns} rows={alerts} keyOf={each => each.id} nameOf={titleOf} />
+      <Table isTall label={title} columns={alertColumns} rows={alerts} keyOf={each => each.id} nameOf={titleOf} />
     )}
   </section>
 )
@@ -97,7 +99,7 @@ export function AlertPage() {
         <span class="muted">{notesOf(alert)}</span>
         <span role="status">{noticeLine.value}</span>
       </div>
-      <p class="sentence text">
+      <p class="alert-sentence text">
         {sentenceOf(alert)} {lengthOf(alert, clockMs.value)}
       </p>
       {data.groupId === null ? null : (

@@ -177,6 +177,7 @@ function AlertList({ data, selection }: ListProps) {
     )
   return (
     <Table
+      isTall
       label={t('title')}
       columns={alertColumns}
       rows={data.rows}

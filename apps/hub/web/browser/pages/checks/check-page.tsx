@@ -1,33 +1,18 @@
 // A check on its servers: the last day hour by hour, how long answers take, how long a certificate is good.
-import './checks.css'
 import type { CheckOfServer, CheckView } from '../../../views/check.ts'
 import { checksWords } from '../../../words/checks.ts'
 import { hrefTo } from '../../address/router.ts'
-import { NOTHING, valueText } from '../../format.ts'
+import { duration, NOTHING, valueText } from '../../format.ts'
 import { Fault } from '../../parts/fault.tsx'
 import { Skeleton } from '../../parts/skeleton.tsx'
 import { type Column, Table } from '../../parts/table.tsx'
 import { textsOf } from '../../session.ts'
 import { usePageView } from '../../view.ts'
+import { CheckHours } from './check-hours.tsx'
 
 const t = textsOf(checksWords)
 
-const stateOf = (share: number | null): 'good' | 'failed' | 'unknown' =>
-  share === null ? 'unknown' : share < 1 ? 'failed' : 'good'
-
-/** Shape, colour and a text that says the same. */
-function Hours({ hours }: { readonly hours: CheckOfServer['hours'] }) {
-  const states = hours.map(stateOf)
-  const counted = (state: string) => states.filter(each => each === state).length
-  const text = t('day_text', { good: counted('good'), failed: counted('failed'), unknown: counted('unknown') })
-  return (
-    <span class="hours" role="img" aria-label={text} title={text}>
-      {states.map((state, hour) => (
-        <i data-state={state} key={hour} />
-      ))}
-    </span>
-  )
-}
+const isSilent = ({ hours }: CheckOfServer): boolean => hours.every(hour => hour === null)
 
 const columns: readonly Column<CheckOfServer>[] = [
   {
@@ -36,7 +21,7 @@ const columns: readonly Column<CheckOfServer>[] = [
     isName: true,
     cell: row => <a href={hrefTo('server', { server: row.id })}>{row.name}</a>,
   },
-  { key: 'day', title: t('day'), cell: row => <Hours hours={row.hours} /> },
+  { key: 'day', title: t('day'), cell: row => <CheckHours hours={row.hours} /> },
   {
     key: 'response',
     title: t('response'),
@@ -66,6 +51,11 @@ export function CheckPage() {
           <span class="muted">{t('shown_of', { shown: data.rows.length, count: data.servers })}</span>
         ) : null}
       </div>
+      {data.isEnabled && data.rows.length > 0 && data.rows.every(isSilent) ? (
+        <p class="banner" role="status">
+          {t('first_result', { time: duration(data.intervalSeconds * 1000) })}
+        </p>
+      ) : null}
       {data.rows.length === 0 ? (
         <p class="muted">{t('no_servers')}</p>
       ) : (

@@ -1,11 +1,11 @@
 // The active checks of the company.
 import { useState } from 'preact/hooks'
-import type { CheckListRow, ChecksView } from '../../../views/checks.ts'
+import type { CheckDaysView, CheckListRow, ChecksView } from '../../../views/checks.ts'
 import { checksWords } from '../../../words/checks.ts'
 import { shellWords } from '../../../words/shell.ts'
-import { hrefTo, setParams } from '../../address/router.ts'
+import { hrefTo, param, setParams } from '../../address/router.ts'
 import { type ApiFault, send } from '../../api.ts'
-import { count, NOTHING } from '../../format.ts'
+import { count, NOTHING, valueText } from '../../format.ts'
 import { ConfirmDialog } from '../../parts/confirm-dialog.tsx'
 import { ActFault, Fault } from '../../parts/fault.tsx'
 import { FilterField, NothingMatches } from '../../parts/filter-field.tsx'
@@ -13,12 +13,15 @@ import { Skeleton } from '../../parts/skeleton.tsx'
 import { StateMark } from '../../parts/state-mark.tsx'
 import { type Column, Table } from '../../parts/table.tsx'
 import { may, textsOf } from '../../session.ts'
-import { usePageView } from '../../view.ts'
+import { usePageView, useView } from '../../view.ts'
+import { CheckHours } from './check-hours.tsx'
 import { NewCheck } from './new-check.tsx'
 
 const t = textsOf(checksWords)
 const shell = textsOf(shellWords)
 
+/** A day of which nothing is known. */
+const UNKNOWN: readonly null[] = Array.from({ length: 24 }, () => null)
 const TYPES = ['http', 'tcp', 'cert', 'service', 'port'] as const
 const STATES = ['failing', 'enabled', 'disabled'] as const
 
@@ -46,7 +49,22 @@ const Acts = ({ row, onAct }: { readonly row: CheckListRow; readonly onAct: OnAc
   </span>
 )
 
-const columnsOf = (onAct: OnAct): readonly Column<CheckListRow>[] => [
+type Days = CheckDaysView | null
+
+/** How many of the servers that were looked at are well, and how many are not. */
+function ServersOf({ row, days }: { readonly row: CheckListRow; readonly days: Days }) {
+  const day = days?.[row.id]
+  const all = row.servers === null ? t('all_servers') : count(row.servers)
+  if (day === undefined || day.read === 0) return <>{all}</>
+  const text = t('well_and_failed', { well: day.well, failed: day.failed })
+  return (
+    <span title={t('looked_at', { read: day.read, all })}>
+      {all} <span class="muted">({text})</span>
+    </span>
+  )
+}
+
+const columnsOf = (onAct: OnAct, days: Days): readonly Column<CheckListRow>[] => [
   {
     key: 'name',
     title: t('name'),
@@ -60,7 +78,26 @@ const columnsOf = (onAct: OnAct): readonly Column<CheckListRow>[] => [
     key: 'servers',
     title: t('servers'),
     isNumber: true,
-    cell: row => (row.servers === null ? t('all_servers') : count(row.servers)),
+    cell: row => <ServersOf row={row} days={days} />,
+  },
+  {
+    key: 'day',
+    title: t('day'),
+    cell: row => <CheckHours hours={row.isEnabled ? (days?.[row.id]?.hours ?? UNKNOWN) : UNKNOWN} />,
+  },
+  {
+    key: 'response',
+    title: t('response'),
+    isNumber: true,
+    from: 'medium',
+    cell: row => valueText('s', days?.[row.id]?.seconds ?? null),
+  },
+  {
+    key: 'days',
+    title: t('days_left'),
+    isNumber: true,
+    from: 'wide',
+    cell: row => valueText('days', days?.[row.id]?.days ?? null),
   },
   {
     key: 'acts',
@@ -71,6 +108,7 @@ const columnsOf = (onAct: OnAct): readonly Column<CheckListRow>[] => [
 
 export function ChecksPage() {
   const { data, fault, reload } = usePageView<ChecksView>('checks')
+  const days = useView<CheckDaysView>('check-days', { q: param('q'), offset: param('offset') }).data
   const [isNew, setNew] = useState(false)
   const [deleted, setDeleted] = useState<CheckListRow | null>(null)
   const [refused, setRefused] = useState<ApiFault | null>(null)
@@ -104,7 +142,8 @@ export function ChecksPage() {
       {data.matching === 0 ? null : (
         <Table
           label={t('title')}
-          columns={columnsOf(onAct)}
+          isTall
+          columns={columnsOf(onAct, days)}
           rows={data.rows}
           keyOf={row => row.id}
           nameOf={row => row.name}
@@ -113,7 +152,7 @@ export function ChecksPage() {
           onOffset={offset => setParams({ offset: offset || null }, 'replace')}
         />
       )}
-      {isNew ? <NewCheck onClose={() => setNew(false)} onDone={reload} /> : null}
+      {isNew ? <NewCheck onClose={() => setNew(false)} /> : null}
       {deleted === null ? null : (
         <ConfirmDialog
           title={t('delete_of', { name: deleted.name })}

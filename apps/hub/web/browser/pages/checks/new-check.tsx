@@ -1,7 +1,8 @@
-// A new check: its type says what the target is.
+// A new check: its type says what the target is. Made, it is shown on its servers: the first results are its test.
 import { useState } from 'preact/hooks'
 import { checksWords } from '../../../words/checks.ts'
 import { shellWords } from '../../../words/shell.ts'
+import { goTo, hrefTo } from '../../address/router.ts'
 import { type ApiFault, send } from '../../api.ts'
 import { Dialog } from '../../parts/dialog.tsx'
 import { ActFault } from '../../parts/fault.tsx'
@@ -33,7 +34,7 @@ const scopeOf = (tags: string) => {
   return listed.length === 0 ? { all: true } : { tags: listed }
 }
 
-export function NewCheck({ onClose, onDone }: { readonly onClose: () => void; readonly onDone: () => void }) {
+export function NewCheck({ onClose }: { readonly onClose: () => void }) {
   const [draft, setDraft] = useState({ name: '', type: 'http' as Type, target: '', tags: '' })
   const [fault, setFault] = useState<ApiFault | null>(null)
   const change = (next: Partial<typeof draft>) => setDraft(before => ({ ...before, ...next }))
@@ -41,11 +42,11 @@ export function NewCheck({ onClose, onDone }: { readonly onClose: () => void; re
   const onSubmit = async (event: Event): Promise<void> => {
     event.preventDefault()
     const body = { name, type, target: targetOf(type, target.trim()), scope: scopeOf(tags) }
-    const result = await send('POST', '/monitoring/checks', body)
+    const result = await send<{ data: { id: string } }>('POST', '/monitoring/checks', body)
     setFault(result.ok ? null : result.fault)
     if (!result.ok) return
-    onDone()
     onClose()
+    goTo(hrefTo('check', { check: result.body.data.id }))
   }
   const errorsOf = (prefix: string): readonly string[] =>
     Object.entries(fault?.errors ?? {}).flatMap(([field, texts]) => (field.startsWith(prefix) ? texts : []))

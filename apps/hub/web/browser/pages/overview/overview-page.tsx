@@ -66,6 +66,7 @@ const Incidents = ({ incidents }: OverviewView) =>
     <section>
       <h2>{t('incidents')}</h2>
       <Table
+        isTall
         label={t('incidents')}
         columns={alertColumns}
         rows={incidents}

@@ -25,11 +25,24 @@ export type Draft = {
   readonly scope: DraftScope
 }
 
-export const newDraft = (metric: string): Draft => ({
+/** What a new rule begins with: a chart names a metric, the labels of its series, and the server. */
+type DraftStart = {
+  readonly metric: string
+  readonly labels: readonly (readonly [name: string, value: string])[]
+  readonly server: Named | null
+}
+
+/** Labels that only repeat another one: a disk is chosen by its mount. */
+const isRepeated = (name: string, labels: DraftStart['labels']): boolean =>
+  (name === 'device' || name === 'fstype') && labels.some(([each]) => each === 'mount')
+
+export const newDraft = ({ metric, labels, server }: DraftStart): Draft => ({
   name: '',
   kind: 'threshold',
   metric,
-  matchers: {},
+  matchers: Object.fromEntries(
+    labels.filter(([name]) => !isRepeated(name, labels)).map(([name, value]) => [name, { how: 'equals', value }]),
+  ),
   operator: '>',
   threshold: '90',
   heldFor: '5m',
@@ -38,7 +51,10 @@ export const newDraft = (metric: string): Draft => ({
   noData: 'ignore',
   severity: 'warning',
   remind: '',
-  scope: { all: true, tags: [], environments: [], roles: [], datacenters: [], servers: [] },
+  scope: {
+    ...{ all: server === null, tags: [], environments: [], roles: [], datacenters: [] },
+    servers: server === null ? [] : [server],
+  },
 })
 
 const UNITS = { d: 86_400, h: 3_600, m: 60, s: 1 } as const

@@ -1,11 +1,14 @@
 // Drafts kept in the browser, so that a closed tab or a lost session loses nothing that was typed.
+import { currentSearch } from '../../address/router.ts'
 import { company, nowMs } from '../../session.ts'
 import type { Draft } from './draft.ts'
 
 /** `version`: of the rule that was edited; 0 for a new one. */
 type KeptDraft = { readonly draft: Draft; readonly version: number; readonly atMs: number }
 
-const nameOf = (ruleId: string): string => `rule-draft ${company.id} ${ruleId || 'new'}`
+/** Of new rules one for each chart that they began from. */
+const nameOf = (ruleId: string): string =>
+  `rule-draft ${company.id} ${ruleId || ['new', ...currentSearch().toString().split('&').toSorted()].join(' ').trim()}`
 /** The form of what is kept: a draft of another form is left alone. */
 const FORM = 1
 

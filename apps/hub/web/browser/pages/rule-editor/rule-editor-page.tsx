@@ -6,7 +6,7 @@ import { useCallback, useEffect, useState } from 'preact/hooks'
 import type { RuleEditorView, SavedRule } from '../../../views/rule-editor.ts'
 import type { RulePreviewView } from '../../../views/rule-preview.ts'
 import { ruleEditorWords } from '../../../words/rule-editor.ts'
-import { goTo, hrefTo, param, pathParam } from '../../address/router.ts'
+import { currentSearch, goTo, hrefTo, param, pathParam } from '../../address/router.ts'
 import { type ApiFault, send } from '../../api.ts'
 import { whenText } from '../../format.ts'
 import { ActFault, Fault } from '../../parts/fault.tsx'
@@ -29,16 +29,25 @@ const KINDS = ['threshold', 'check', 'agent_down'] as const
 
 export function RuleEditorPage() {
   const ruleId = pathParam('rule')
+  const key = ruleId || currentSearch().toString()
   const { data, fault, reload } = usePageView<RuleEditorView>('rule-editor')
   if (data === null) return fault === null ? <Skeleton lines={16} /> : <Fault fault={fault} onRetry={reload} />
-  return <Editor key={ruleId} ruleId={ruleId} data={data} />
+  return <Editor key={key} ruleId={ruleId} data={data} />
 }
 
+/** `label=mount:/var`, once for each label. */
+const labelsOfAddress = (): (readonly [string, string])[] =>
+  currentSearch()
+    .getAll('label')
+    .map(text => [text.slice(0, text.indexOf(':')), text.slice(text.indexOf(':') + 1)] as const)
+
 /** The draft, the version that it began from, and when it was kept if it was kept before. */
-function useDraft(ruleId: string, saved: SavedRule | null) {
+function useDraft(ruleId: string, { rule: saved, server, metrics }: RuleEditorView) {
   const [start] = useState(() => {
     const kept = keptDraft(ruleId)
-    const fresh = saved === null ? newDraft(param('metric')) : draftOf(saved)
+    const known = metrics.find(metric => metric.name === param('metric'))
+    const labels = labelsOfAddress().filter(([name]) => known?.labels.includes(name))
+    const fresh = saved === null ? newDraft({ metric: known?.name ?? '', labels, server }) : draftOf(saved)
     return {
       draft: kept?.draft ?? fresh,
       version: kept?.version ?? saved?.row.version ?? 0,
@@ -111,7 +120,7 @@ function useSaved(saved: SavedRule | null, edited: Edited): SavedRule | null {
 type EditorProps = { readonly ruleId: string; readonly data: RuleEditorView }
 
 function Editor({ ruleId, data }: EditorProps) {
-  const edited = useDraft(ruleId, data.rule)
+  const edited = useDraft(ruleId, data)
   const { draft, base, change } = edited
   const [hours, setHours] = useState(24)
   const [preview, setPreview] = useState<ViewState<RulePreviewView> | null>(null)

@@ -6,7 +6,9 @@ import type { RuleView } from '../../../views/rule.ts'
 import { rulesWords } from '../../../words/rules.ts'
 import { goTo, hrefTo } from '../../address/router.ts'
 import { type ApiFault, send } from '../../api.ts'
+import { usePageKeys } from '../../keys.ts'
 import { ActFault, Fault } from '../../parts/fault.tsx'
+import { SilenceDialog } from '../../parts/silence-dialog.tsx'
 import { Skeleton } from '../../parts/skeleton.tsx'
 import { StateMark } from '../../parts/state-mark.tsx'
 import { may, textsOf } from '../../session.ts'
@@ -22,7 +24,8 @@ const t = textsOf(rulesWords)
 export function RulePage() {
   const { data, fault, reload } = usePageView<RuleView>('rule')
   const [actFault, setActFault] = useState<ApiFault | null>(null)
-  const [isDeleting, setDeleting] = useState(false)
+  const [asked, setAsked] = useState<'delete' | 'silence' | null>(null)
+  usePageKeys({ m: () => setAsked('silence') })
   if (data === null) return fault === null ? <Skeleton lines={12} /> : <Fault fault={fault} onRetry={reload} />
   const { rule } = data
   const act = async (verb: string): Promise<void> => {
@@ -49,8 +52,11 @@ export function RulePage() {
             {t('duplicate')}
           </button>
         )}
+        <button type="button" title="m" onClick={() => setAsked('silence')}>
+          {t('silence')}
+        </button>
         {may('monitoring.delete') ? (
-          <button type="button" class="danger" onClick={() => setDeleting(true)}>
+          <button type="button" class="danger" onClick={() => setAsked('delete')}>
             {t('delete')}
           </button>
         ) : null}
@@ -65,7 +71,14 @@ export function RulePage() {
         <VersionsPanel data={data} />
         <SilencesPanel data={data} />
       </div>
-      {isDeleting ? <DeleteDialog rule={rule} onClose={() => setDeleting(false)} /> : null}
+      {asked === 'delete' ? <DeleteDialog rule={rule} onClose={() => setAsked(null)} /> : null}
+      {asked === 'silence' ? (
+        <SilenceDialog
+          start={{ rule: { id: rule.id, name: rule.name }, isOfRule: true, hours: 4 }}
+          onClose={() => setAsked(null)}
+          onDone={reload}
+        />
+      ) : null}
     </>
   )
 }

@@ -51,7 +51,7 @@ export function palette(): ChartPalette {
     paletteVersion.value++
   }
   if (paletteVersion.peek() === 0) {
-    for (const query of ['(prefers-color-scheme: dark)', '(forced-colors: active)'])
+    for (const query of ['(prefers-color-scheme: dark)', '(forced-colors: active)', 'print'])
       matchMedia(query).addEventListener('change', forget)
     new MutationObserver(forget).observe(document.documentElement, { attributes: true })
   }
