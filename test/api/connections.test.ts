@@ -6,6 +6,7 @@ import { forgetNodes } from '../../apps/hub/connections/gone-nodes.ts'
 import { AdminListener } from './admin-listener.ts'
 import { alertEvent } from './alert-event.ts'
 import { type Answer, type Json, type Tenant, TestHub, until } from './hub-harness.ts'
+import { acme, applied, manifest, submit } from './iac-rig.ts'
 
 setDefaultTimeout(60_000)
 let hub: TestHub
@@ -476,4 +477,31 @@ describe('graph', () => {
     await forgetNodes(hub.hub)
     expect(await totals(own)).toEqual([0, 0])
   })
+})
+
+test('[RES-127] [RES-132] manifests name both ends, and an export of connections plans to nothing', async () => {
+  const own = await acme(hub)
+  const run = await submit(hub, own, [
+    manifest(own.slug, 'connection', 'shop-db', {
+      source: { kind: 'server', name: 'shop' },
+      target: { kind: 'external', host: 'db.example.net' },
+      port: 5432,
+      probe: { by: 'agent', interval_seconds: 120 },
+    }),
+    manifest(own.slug, 'connection', 'pay', {
+      source: { kind: 'service', name: 'Pay' },
+      target: { kind: 'server', name: 'shop' },
+    }),
+    manifest(own.slug, 'server', 'shop', {}),
+  ])
+  expect([run.status, run.errors]).toEqual(['planned', []])
+  expect((await applied(own, run.id)).status).toBe('applied')
+  const { data } = (await own.call('GET', '/connections')).body
+  expect(data.map((row: Json) => [row.name, row.source.name, row.target.name, row.origin])).toEqual([
+    ['pay', 'Pay', 'shop', 'iac'],
+    ['shop-db', 'shop', 'db.example.net', 'iac'],
+  ])
+  const exported = (await own.call('GET', '/iac/export/connection')).body.data
+  const again = await submit(hub, own, exported)
+  expect([again.errors, again.items.map((item: Json) => item.action)]).toEqual([[], ['none', 'none']])
 })

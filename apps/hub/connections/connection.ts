@@ -131,6 +131,13 @@ export const connectionKind: Kind<Connection> = defineKind({
     },
   },
   iac: { kind: 'connection', order: 9, key: [] },
-  csv: { key: ['source', 'target', 'protocol', 'port', 'path'] },
+  csv: {
+    key: ['source', 'target', 'protocol', 'port', 'path'],
+    // The path of http has a default, that of others is none.
+    normal: values => {
+      const isWeb = values.protocol === 'http' || values.protocol === 'https'
+      return { ...values, path: isWeb ? (values.path ?? '/') : null }
+    },
+  },
   hooks: { beforeWrite, afterWrite, derive },
 })

@@ -95,6 +95,7 @@ export const loadBalancerKind = defineKind({
   table: 'load_balancers',
   schemaName: 'LoadBalancer',
   fields,
+  addressColumns: ['management_url'],
   limit: 500,
   permissions: { view: 'load-balancers.view', manage: 'load-balancers.manage' },
   filters: table => ({

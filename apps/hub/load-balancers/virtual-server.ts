@@ -144,6 +144,7 @@ export const virtualServerKind = defineKind({
   uniqueness: { virtual_servers_port: 'port' },
   // A pool that a rule names is in use too; that it is there is asked beside the device it belongs to.
   references: [{ field: 'rules', to: 'lb_pool', column: 'rule_pool_ids', isList: true }],
+  addressColumns: ['address'],
   limit: 500,
   permissions: loadBalancerKind.info.permissions,
   filters: table => ({

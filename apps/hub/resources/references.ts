@@ -47,9 +47,10 @@ export async function referenceFaults(
 ): Promise<Map<string, Words>> {
   const faults = new Map<string, Words>()
   for (const { field, to, column, isList, kindColumn } of info.references) {
-    const target = editor.hub.kinds.get(to ?? String(next[kindColumn ?? '']))
+    const kind = to ?? (kindColumn ? next[kindColumn] : null)
     const value = next[column]
-    if (to === null || value === null || value === undefined) continue
+    if (typeof kind !== 'string' || value === null || value === undefined) continue
+    const target = editor.hub.kinds.get(kind)
     if (before && JSON.stringify(before[column]) === JSON.stringify(value)) continue
     const ids = (isList && Array.isArray(value) ? value : [value]).map(String)
     if (ids.length === 0) continue
