@@ -16,6 +16,9 @@ import { virtualServerKind } from './load-balancers/virtual-server.ts'
 import { writeStateAct } from './load-balancers/write-state.ts'
 import { ipAddressKind } from './network/ip-address.ts'
 import { subnetKind } from './network/subnet.ts'
+import { proxyKind } from './proxies/proxy.ts'
+import { proxyActs } from './proxies/proxy-acts.ts'
+import { proxySiteKind } from './proxies/proxy-site.ts'
 import { type Kind, withActs } from './resources/kind.ts'
 import { kindsOf } from './resources/kind-info.ts'
 import { outsideKinds } from './resources/outside-kinds.ts'
@@ -33,6 +36,8 @@ export const kinds: readonly Kind[] = [
   withActs(lbMemberKind, { [WRITE]: writeStateAct }),
   virtualServerKind,
   withActs(connectionKind, connectionActs),
+  withActs(proxyKind, proxyActs),
+  proxySiteKind,
 ]
 
 export const allKinds = kindsOf([...outsideKinds, ...kinds.map(kind => kind.info)])

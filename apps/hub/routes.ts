@@ -26,6 +26,7 @@ import { notificationRoutes } from './notifications/routes.ts'
 import { optionRoutes } from './options/routes.ts'
 import { overviewRoutes } from './overview/routes.ts'
 import type { Route } from './platform/http/route.ts'
+import { proxyRoutes } from './proxies/routes.ts'
 import { queueRoutes } from './queues/routes.ts'
 import { ruleRoutes } from './rules/routes.ts'
 import { searchRoutes } from './search/routes.ts'
@@ -64,6 +65,7 @@ export const apiRoutes: readonly Route[] = [
   ...certificateRoutes,
   ...dnsRoutes,
   ...loadBalancerRoutes,
+  ...proxyRoutes,
   ...identityRoutes,
   ...invitationRoutes,
   ...companyRoutes,

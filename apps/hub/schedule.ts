@@ -22,6 +22,7 @@ import { tellLeftOver } from './notifications/outbox.ts'
 import { tellEndedSuppressions } from './notifications/suppression-end.ts'
 import { applyRetention } from './plans/plan.ts'
 import { allowLongStatements, inTransaction, type Tx, uuidList } from './platform/db/transaction.ts'
+import { testDueProxies } from './proxies/proxy-schedule.ts'
 import { purgeResources } from './resources/purge-resources.ts'
 import { tellConditions } from './resources/tell-conditions.ts'
 import { expireExceptions } from './security/exceptions/exceptions.ts'
@@ -160,6 +161,7 @@ const tasks: readonly Task[] = [
   { name: 'load_balancers', periodSeconds: 15, run: watchLoadBalancers },
   { name: 'connection_watch', periodSeconds: 20, run: watchConnections },
   { name: 'zone_verification', periodSeconds: 20, run: verifyDueZones },
+  { name: 'proxy_tests', periodSeconds: 20, run: testDueProxies },
   { name: 'ended_suppressions', periodSeconds: 20, run: tellEndedSuppressions },
   { name: 'conditions', periodSeconds: 5, run: tellConditions },
   { name: 'left_over_notifications', periodSeconds: 5, run: tellLeftOver },

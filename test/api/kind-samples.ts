@@ -10,6 +10,8 @@ type KindSample = {
   readonly change: Json
   /** A name that nobody has, for a kind whose names have a form. */
   readonly name?: () => string
+  /** What a body needs to take a secret. */
+  readonly withSecret?: Json
 }
 
 const block = (index: number): string => `10.${Math.floor(index / 250)}.${index % 250}.0/24`
@@ -62,5 +64,14 @@ export const kindSamples: Readonly<Record<string, KindSample>> = {
   certificate: {
     body: index => ({ name: `Certificate ${index}`, pem: firstCertificate.cert }),
     change: { renew_before_days: 45 },
+  },
+  proxy: {
+    body: index => ({ name: `proxy ${index}`, check_interval_seconds: 0 }),
+    withSecret: { mode: 'forward', url: 'http://127.0.0.1:3128' },
+    change: { software: 'nginx' },
+  },
+  proxy_site: {
+    body: index => ({ name: `site ${index}`, hostnames: [`site-${index}.example.com`] }),
+    change: { path: '/api' },
   },
 }

@@ -224,7 +224,7 @@ for (const kind of kinds.filter(each => has(each, 'list', 'create', 'change', 'd
       for (const [name, { isSecret }] of Object.entries(kind.fields)) {
         if (!isSecret) continue
         const secret = `secret-${crypto.randomUUID()}`
-        const { data, one } = await make(kind, tenant.call, { [name]: secret })
+        const { data, one } = await make(kind, tenant.call, { ...sampleOf(kind).withSecret, [name]: secret })
         const kept = (await tenant.call('PATCH', one, { ...sampleOf(kind).change, description: 'x' })).body
         expect([data[`${name}_set`], kept.data[`${name}_set`]]).toEqual([true, true])
         const removed = (await tenant.call('PATCH', one, { [name]: null })).body

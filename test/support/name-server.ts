@@ -2,12 +2,10 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { freePort } from '../../apps/standalone/ports.ts'
-import { until } from './until.ts'
-
-type NameServerOfTest = { readonly port: number; stop(): Promise<void> }
+import { type ForeignProgram, startProgram } from './foreign-program.ts'
 
 /** Serves `file`, a master file of `zone`, until it is stopped. */
-export async function startNameServer(folder: string, zone: string, file: string): Promise<NameServerOfTest> {
+export async function startNameServer(folder: string, zone: string, file: string): Promise<ForeignProgram> {
   mkdirSync(folder, { recursive: true })
   const port = freePort()
   writeFileSync(join(folder, 'zone'), file)
@@ -31,25 +29,5 @@ export async function startNameServer(folder: string, zone: string, file: string
   ]
   const configFile = join(folder, 'nsd.conf')
   writeFileSync(configFile, `${settings.join('\n')}\n`)
-  const child = Bun.spawn(['nsd', '-d', '-c', configFile], {
-    stdout: 'ignore',
-    stderr: 'ignore',
-    env: { ...process.env, PATH: `${process.env.PATH}:/usr/sbin` },
-  })
-  await until('the name server', () =>
-    Bun.connect({ hostname: '127.0.0.1', port, socket: { data: () => {} } }).then(
-      socket => {
-        socket.end()
-        return true
-      },
-      () => false,
-    ),
-  )
-  return {
-    port,
-    async stop() {
-      child.kill('SIGTERM')
-      await child.exited
-    },
-  }
+  return startProgram(['nsd', '-d', '-c', configFile], port)
 }

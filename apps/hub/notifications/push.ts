@@ -9,6 +9,7 @@ import type { Executor } from '../platform/db/connect.ts'
 import { type Tx, uuidList } from '../platform/db/transaction.ts'
 import { type JobPayload, PermanentJobFailure } from '../platform/jobs/jobs.ts'
 import { callAddress } from '../platform/outbound.ts'
+import { wayOutOf } from '../way-out/way-out.ts'
 import { reaches } from './recipients.ts'
 import type { NotificationLanguage } from './templates.ts'
 import { encryptPush, newPushKeys, type PushKeys, proofFor, type Subscription } from './web-push.ts'
@@ -234,6 +235,7 @@ async function post(hub: Hub, row: Waiting, subscription: Subscription): Promise
     },
     body: new Uint8Array(encryptPush(subscription, await messageOf(hub, row))),
     timeoutMs: hub.config['webhooks.timeout'],
+    via: await wayOutOf(hub, row.company_id, 'webhooks', destination.url.hostname, destination.addresses),
   })
   await response.body?.cancel()
   return response.status

@@ -4,9 +4,11 @@
 import { createHmac } from 'node:crypto'
 import { eq, sql } from 'drizzle-orm'
 import type { Hub } from '../hub-context.ts'
+import type { ForwardProxy } from '../platform/connection.ts'
 import { webhooks } from '../platform/db/schema-identity.ts'
 import { type JobPayload, PermanentJobFailure } from '../platform/jobs/jobs.ts'
 import { callAddress, resolveTarget } from '../platform/outbound.ts'
+import { wayOutOf } from '../way-out/way-out.ts'
 import { giveUpDelivery, loadWaitingDelivery, recordTry, refuseDelivery } from './deliveries.ts'
 
 /** Where a webhook may be sent: one of the addresses is connected to. */
@@ -42,6 +44,7 @@ type Post = {
   readonly timeoutMs: number
   /** Certificates to trust instead of the system's. */
   readonly ca?: string
+  readonly via?: ForwardProxy | null
 }
 
 /** Posts to a URL, connected to `address`. Returns the status; throws on network errors and late responses. */
@@ -87,7 +90,8 @@ async function deliver(hub: Hub, payload: JobPayload): Promise<void> {
       const { url, addresses } = destination
       // Each attempt uses the next address of the name.
       const address = addresses[delivery.tries % addresses.length] ?? ''
-      code = await postTo(url, address, { headers, body, timeoutMs: hub.config['webhooks.timeout'] })
+      const via = await wayOutOf(hub, delivery.companyId, 'webhooks', url.hostname, addresses)
+      code = await postTo(url, address, { headers, body, timeoutMs: hub.config['webhooks.timeout'], via })
       if (code < 200 || code > 299) error = `answered ${code}`
     } else error = 'the address is not allowed'
   } catch {

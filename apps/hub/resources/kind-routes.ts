@@ -21,17 +21,18 @@ import { presentList, presentOne } from './resource-show.ts'
 import { presentRun, startRun, takeAct } from './runs.ts'
 import { deleteResource, type Expected, insertResource, restoreResource, updateResource } from './write-resource.ts'
 
-const etag = (row: CommonRow): string => `"${row.version}"`
+/** The ETag of a resource. */
+export const versionTag = (row: CommonRow): string => `"${row.version}"`
 export const expectedOf = (context: RouteContext, body: Unchecked = {}): Expected => ({
   ifMatch: context.header('if-match'),
   version: typeof body.version === 'number' ? body.version : null,
 })
 
-/** True when If-None-Match names the version of the row. */
-const isKnown = (context: RouteContext, row: CommonRow): boolean =>
+/** True when If-None-Match names the tag. */
+export const isKnown = (context: RouteContext, known: string): boolean =>
   (context.header('if-none-match') ?? '')
     .split(',')
-    .some(tag => tag.trim().replace(/^W\//, '') === etag(row) || tag.trim() === '*')
+    .some(tag => tag.trim().replace(/^W\//, '') === known || tag.trim() === '*')
 
 /** The path of one resource: of a kind with parts, also the beginning of theirs. */
 export const onePath = <Row extends CommonRow>({ info, parameter }: Kind<Row>): string => `${info.path}/:${parameter}`
@@ -66,7 +67,7 @@ export async function replyWith<Row extends CommonRow>(
   more: { readonly status?: number; readonly headers?: Readonly<Record<string, string>> } = {},
 ): Promise<Reply> {
   const shown = await presentOne(kind as Kind, context, row as Found)
-  return new Reply({ data: shown }, { ...more, headers: { ETag: etag(row as Found), ...more.headers } })
+  return new Reply({ data: shown }, { ...more, headers: { ETag: versionTag(row as Found), ...more.headers } })
 }
 
 /** Parts belong to the manifest that lists them, by the last word of their path: `records`. */
@@ -150,7 +151,8 @@ function showRoute(kind: Kind, shown: TSchema): Route {
     otherResponses: { 304: null },
     async handle(context) {
       const row = context.resource
-      if (isKnown(context, row)) return new Reply(undefined, { status: 304, headers: { ETag: etag(row) } })
+      if (isKnown(context, versionTag(row)))
+        return new Reply(undefined, { status: 304, headers: { ETag: versionTag(row) } })
       return replyWith(kind, context, row)
     },
   })

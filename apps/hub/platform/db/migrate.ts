@@ -38,6 +38,7 @@ import mobile from '../../../../sql/hub/0034_mobile.sql' with { type: 'text' }
 import certificates from '../../../../sql/hub/0035_certificates.sql' with { type: 'text' }
 import connections from '../../../../sql/hub/0036_connections.sql' with { type: 'text' }
 import loadBalancers from '../../../../sql/hub/0037_load_balancers.sql' with { type: 'text' }
+import proxies from '../../../../sql/hub/0038_proxies.sql' with { type: 'text' }
 import toldConditions from '../../../../sql/hub/0039_told_conditions.sql' with { type: 'text' }
 import dns from '../../../../sql/hub/0040_dns.sql' with { type: 'text' }
 import toldOfAlerts from '../../../../sql/hub/0042_told_of_alerts.sql' with { type: 'text' }
@@ -84,6 +85,7 @@ export const migrations: readonly Migration[] = [
   { number: 35, name: 'certificates', sql: certificates },
   { number: 36, name: 'connections', sql: connections },
   { number: 37, name: 'load_balancers', sql: loadBalancers },
+  { number: 38, name: 'proxies', sql: proxies },
   { number: 39, name: 'told_conditions', sql: toldConditions },
   { number: 40, name: 'dns', sql: dns },
   { number: 42, name: 'told_of_alerts', sql: toldOfAlerts },

@@ -308,6 +308,38 @@ const texts = {
     en: 'the device has no integration by which it could be read',
     vi: 'thiết bị không có tích hợp nào để đọc',
   },
+  proxy_url: {
+    en: 'must be http://host:port, https://host:port or socks5://host:port, without a user and a path',
+    vi: 'phải là http://host:port, https://host:port hoặc socks5://host:port, không có người dùng và đường dẫn',
+  },
+  proxy_mode: { en: 'belongs to {mode} proxies', vi: 'chỉ dành cho proxy loại {mode}' },
+  proxy_reload: { en: 'only reverse proxies have a configuration', vi: 'chỉ proxy ngược mới có cấu hình' },
+  proxy_direct: {
+    en: 'must be a host name, .suffix, an address or a range of addresses',
+    vi: 'phải là tên máy chủ, .hậu-tố, địa chỉ hoặc dải địa chỉ',
+  },
+  proxy_ports: { en: 'names a port twice', vi: 'có cổng bị lặp lại' },
+  proxy_target: { en: 'must be host:port', vi: 'phải là host:port' },
+  site_hostname: {
+    en: 'must be a host name, or *. and a host name',
+    vi: 'phải là tên máy chủ, hoặc *. và tên máy chủ',
+  },
+  site_hostname_taken: {
+    en: 'the proxy has this host name and path already',
+    vi: 'proxy đã có tên máy chủ và đường dẫn này',
+  },
+  site_path: {
+    en: 'must begin with / and hold letters, digits and . _ ~ @ : + , = - only',
+    vi: 'phải bắt đầu bằng / và chỉ gồm chữ, số và . _ ~ @ : + , = -',
+  },
+  site_status: {
+    en: 'must be a status or a range such as 200-399, or a list of statuses',
+    vi: 'phải là mã trạng thái, khoảng như 200-399, hoặc danh sách mã',
+  },
+  site_upstream: {
+    en: 'must have a kind and an id (a port too for a server), or a url such as http://host:port',
+    vi: 'phải có kind và id (với máy chủ thì cả port), hoặc url như http://host:port',
+  },
   private_target: {
     en: 'does not resolve, or leads to an address that the hub may not connect to',
     vi: 'không phân giải được, hoặc trỏ tới địa chỉ mà hub không được phép kết nối',

@@ -38,6 +38,7 @@ const TAGS: Readonly<Record<string, string>> = {
   Subnets: 'Blocks of addresses, what is used of them, what is free.',
   Webhooks: 'Signed calls of addresses of yours.',
   'Identity and permissions': 'Users, roles, companies, teams.',
+  Proxies: 'Sites before servers, what they answer, their configuration; and the way out of the hub.',
   Queues: "The hub's own work: what waits, what failed, who does it.",
   Commands: 'What the hub can be told to do.',
   System: 'Settings, plans, maintenance and commands of the hub.',

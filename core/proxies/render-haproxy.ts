@@ -1,0 +1,107 @@
+// The configuration of a reverse proxy for HAProxy: a frontend for each port, a backend for each site. Host names stand
+// in lines of their own, since a line of HAProxy has at most 64 words.
+import { parseAddress } from '../network/ip-address.ts'
+import {
+  type ConfigTarget,
+  type ConfigUpstream,
+  type Listener,
+  type NamedSite,
+  namedSites,
+  type ProxyConfig,
+  portSuffix,
+  type RenderedConfig,
+  safeName,
+  tlsPortOf,
+} from './proxy-config.ts'
+import { hostInUrl } from './site-fields.ts'
+
+const CERTIFICATES = '/etc/haproxy/certificates/'
+const WEIGHT_MAX = 256
+const HOST = 'hdr(host),field(1,:),lower'
+
+/** One way to a site: the condition on the host, and how exact it is. */
+type Way = { readonly site: NamedSite; readonly rank: number; readonly acl: string; readonly names: readonly string[] }
+
+/** Exact names come before wildcards, longer wildcards before shorter ones, then longer paths before shorter ones. */
+function waysOf(sites: readonly NamedSite[]): Way[] {
+  const ways: Way[] = []
+  for (const site of sites) {
+    const exact = site.hostnames.filter(name => !name.startsWith('*'))
+    if (exact.length > 0) ways.push({ site, rank: Infinity, acl: `${site.id}_host`, names: exact })
+    for (const [index, name] of site.hostnames.filter(each => each.startsWith('*')).entries())
+      ways.push({ site, rank: name.length, acl: `${site.id}_wild_${index + 1}`, names: [name] })
+  }
+  const byRank = (a: Way, b: Way): number => (a.rank === b.rank ? 0 : b.rank > a.rank ? 1 : -1)
+  return ways.toSorted((a, b) => byRank(a, b) || b.site.path.length - a.site.path.length)
+}
+
+const aclLines = ({ acl, names }: Way): string[] =>
+  names.map(name =>
+    name.startsWith('*') ? `  acl ${acl} ${HOST} -m end ${name.slice(1)}` : `  acl ${acl} ${HOST} -m str ${name}`,
+  )
+
+const conditionOf = ({ acl, site }: Way): string => (site.path === '/' ? acl : `${acl} { path_beg ${site.path} }`)
+
+function frontendLines(name: string, listener: Listener, ways: readonly Way[], redirectPort: number | null): string[] {
+  const served = listener.tls ? ways.filter(({ site }) => site.certificate !== null) : ways
+  const to =
+    redirectPort === 443
+      ? 'scheme https'
+      : `location https://%[${HOST}]${portSuffix(redirectPort ?? 443)}%[capture.req.uri]`
+  const lines = served.flatMap(way => {
+    const isRedirected = !listener.tls && redirectPort !== null && way.site.redirectsToHttps && way.site.certificate
+    return isRedirected ? [`  http-request redirect ${to} code 301 if ${conditionOf(way)}`] : []
+  })
+  return [
+    `frontend ${name}_${listener.port}`,
+    '  mode http',
+    listener.tls ? `  bind :${listener.port} ssl crt ${CERTIFICATES}` : `  bind :${listener.port}`,
+    '  timeout client 60s',
+    '  option forwardfor',
+    ...(listener.tls ? ['  http-request set-header X-Forwarded-Proto https'] : []),
+    ...served.flatMap(aclLines),
+    ...lines,
+    ...served.map(way => `  use_backend ${way.site.id} if ${conditionOf(way)}`),
+    '',
+  ]
+}
+
+function serverLine({ host, port, weight, isBackup }: ConfigTarget, index: number, { isTls }: ConfigUpstream): string {
+  const words = [
+    `  server s${index + 1} ${hostInUrl(host)}:${port}`,
+    `weight ${Math.min(weight, WEIGHT_MAX)}`,
+    ...(isBackup ? ['backup'] : []),
+    ...(isTls ? [`ssl verify none sni ${HOST.replace('hdr', 'req.hdr')}`] : []),
+    // A name that does not resolve is no reason not to start.
+    ...(parseAddress(host) === null ? ['init-addr last,libc,none'] : []),
+  ]
+  return words.join(' ')
+}
+
+function backendLines({ id, upstream }: NamedSite): string[] {
+  const lines = [`backend ${id}`, '  mode http', '  timeout connect 5s', '  timeout server 60s']
+  if (upstream === null) return [...lines, '  http-request deny deny_status 503', '']
+  if (upstream.path !== '') lines.push(`  http-request set-path ${upstream.path}%[path]`)
+  return [...lines, ...upstream.targets.map((target, index) => serverLine(target, index, upstream)), '']
+}
+
+export function renderHaproxy(config: ProxyConfig): RenderedConfig {
+  const { sites, warnings } = namedSites(config)
+  const ways = waysOf(sites)
+  const name = safeName(config.name)
+  const certificates = [...new Set(sites.flatMap(site => site.certificate ?? []))]
+  const listen = config.listen.filter(({ tls }) => !tls || certificates.length > 0)
+  const redirectPort = tlsPortOf(listen)
+  if (tlsPortOf(config.listen) !== null)
+    for (const site of sites)
+      if (site.certificate === null)
+        warnings.push(`${site.hostnames.join(', ')}: no certificate is bound, so it is not served with TLS`)
+  for (const certificate of certificates) warnings.push(`put ${certificate}.pem (chain, then key) into ${CERTIFICATES}`)
+  const text = [
+    `# The reverse proxy ${name}.`,
+    '',
+    ...listen.flatMap(listener => frontendLines(name, listener, ways, redirectPort)),
+    ...sites.flatMap(backendLines),
+  ]
+  return { text: `${text.join('\n').trimEnd()}\n`, warnings }
+}

@@ -1,0 +1,210 @@
+// Configurations of reverse proxies, judged by the programs that read them, and the values that may not become text.
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { freePort } from '../../../apps/standalone/ports.ts'
+import type { ConfigSite, ProxyConfig, RenderedConfig } from '../../../core/proxies/proxy-config.ts'
+import { renderCaddy } from '../../../core/proxies/render-caddy.ts'
+import { renderHaproxy } from '../../../core/proxies/render-haproxy.ts'
+import { renderNginx } from '../../../core/proxies/render-nginx.ts'
+import {
+  isDirectTarget,
+  isExpectedStatus,
+  parseProxyUrl,
+  parseSiteName,
+  parseUpstreamUrl,
+} from '../../../core/proxies/site-fields.ts'
+import { runProgram } from '../../support/foreign-program.ts'
+
+setDefaultTimeout(60_000)
+let folder = ''
+let ports: readonly number[] = []
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'rendered-'))
+  ports = [freePort(), freePort()]
+  mkdirSync(join(folder, 'certificates'))
+  const [key, crt] = ['c1.key', 'c1.crt'].map(name => join(folder, 'certificates', name)) as [string, string]
+  const names = ['-subj', '/CN=shop.example.com', '-days', '5', '-nodes', '-keyout', key, '-out', crt]
+  const made = runProgram(['openssl', 'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', ...names])
+  expect(made.code).toBe(0)
+  mkdirSync(join(folder, 'joined'))
+  writeFileSync(join(folder, 'joined', 'c1.pem'), `${readFileSync(crt, 'utf8')}${readFileSync(key, 'utf8')}`)
+})
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const target = (host: string, more: Partial<{ port: number; weight: number; isBackup: boolean }> = {}) => ({
+  host,
+  port: 8080,
+  weight: 1,
+  isBackup: false,
+  ...more,
+})
+const site = (name: string, hostnames: readonly string[], more: Partial<ConfigSite> = {}): ConfigSite => ({
+  name,
+  hostnames,
+  path: '/',
+  certificate: null,
+  redirectsToHttps: false,
+  upstream: { isTls: false, path: '', targets: [target('127.0.0.1')] },
+  ...more,
+})
+const configOf = (sites: readonly ConfigSite[]): ProxyConfig => ({
+  name: 'edge',
+  listen: [
+    { port: ports[0] ?? 0, tls: false },
+    { port: ports[1] ?? 0, tls: true },
+  ],
+  sites,
+})
+
+/** What `nginx -t` says of a rendered file, with the certificates of the test in place of the host's. */
+function judgedByNginx({ text }: RenderedConfig) {
+  const [main, own] = [join(folder, 'nginx.conf'), join(folder, 'edge.conf')]
+  writeFileSync(own, text.replaceAll('/etc/nginx/certificates', join(folder, 'certificates')))
+  const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(each => `${each}_temp_path ${folder}/t;`)
+  const http = `http { access_log off; ${paths.join(' ')} include ${own}; }`
+  writeFileSync(main, `pid ${folder}/pid; error_log stderr; events {} ${http}\n`)
+  return runProgram(['nginx', '-t', '-q', '-p', folder, '-c', main])
+}
+
+function judgedByHaproxy({ text }: RenderedConfig) {
+  const file = join(folder, 'haproxy.cfg')
+  writeFileSync(file, text.replaceAll('/etc/haproxy/certificates/', `${join(folder, 'joined')}/`))
+  return runProgram(['haproxy', '-c', '-q', '-f', file])
+}
+
+const wholeConfig = () =>
+  configOf([
+    site('shop', ['shop.example.com', '*.shop.example.com'], { certificate: 'c1', redirectsToHttps: true }),
+    site('shop api', ['shop.example.com'], {
+      path: '/api',
+      certificate: 'c1',
+      upstream: {
+        isTls: true,
+        path: '/v2',
+        targets: [target('127.0.0.1', { weight: 3 }), target('::1'), target('127.0.0.2', { isBackup: true })],
+      },
+    }),
+    site('only a path', ['docs.example.com'], { path: '/docs' }),
+    site('closed', ['closed.example.com'], { upstream: null }),
+    site('drained', ['drained.example.com'], {
+      upstream: { isTls: false, path: '', targets: [target('127.0.0.1', { weight: 0 }), target('127.0.0.2')] },
+    }),
+    site('all backups', ['backup.example.com'], {
+      upstream: { isTls: false, path: '', targets: [target('127.0.0.1', { isBackup: true })] },
+    }),
+    site(
+      'many names',
+      Array.from({ length: 50 }, (_, index) => `${'long-label-of-a-name.'.repeat(4)}n${index}.example.com`),
+    ),
+  ])
+
+describe('what is rendered', () => {
+  test('is taken by nginx and by haproxy, whatever sites there are', () => {
+    const [nginx, haproxy] = [renderNginx(wholeConfig()), renderHaproxy(wholeConfig())]
+    expect(judgedByNginx(nginx)).toMatchObject({ code: 0 })
+    expect(judgedByHaproxy(haproxy)).toMatchObject({ code: 0 })
+    for (const { text } of [nginx, haproxy, renderCaddy(wholeConfig())])
+      for (const part of ['shop.example.com', '/api', '127.0.0.1:8080', '[::1]:8080', 'closed.example.com'])
+        expect(text).toContain(part)
+  })
+
+  test('is taken without sites, and without a certificate', () => {
+    for (const config of [configOf([]), configOf([site('a', ['a.example.com'])])]) {
+      expect(judgedByNginx(renderNginx(config))).toMatchObject({ code: 0 })
+      expect(judgedByHaproxy(renderHaproxy(config))).toMatchObject({ code: 0 })
+    }
+    expect(renderNginx(configOf([site('a', ['a.example.com'])])).warnings.join()).toContain('no certificate is bound')
+  })
+
+  test('does not depend on the order of the sites', () => {
+    const { sites, ...rest } = wholeConfig()
+    for (const render of [renderNginx, renderHaproxy, renderCaddy])
+      expect(render({ ...rest, sites: sites.toReversed() }).text).toBe(render(wholeConfig()).text)
+  })
+
+  test('names and addresses that would be commands are left out, and said to be', () => {
+    const attack = 'x;\n}\nserver { listen 1; }\nbackend evil\n\tserver a "$(id)" #{env.A}'
+    const upstream = (host: string, path = '') => ({ isTls: false, path, targets: [target(host)] })
+    const attacks: readonly ConfigSite[] = [
+      site('host', [`a.example.com${attack}`]),
+      site('path', ['b.example.com'], { path: `/${attack}` }),
+      site('certificate', ['c.example.com'], { certificate: `../../${attack}` }),
+      site('target', ['d.example.com'], { upstream: upstream(`127.0.0.1${attack}`) }),
+      site('prefix', ['e.example.com'], { upstream: upstream('127.0.0.1', `/${attack}`) }),
+    ]
+    for (const render of [renderNginx, renderHaproxy, renderCaddy]) {
+      const { text, warnings } = render({ ...configOf([...attacks, site(attack, ['ok.example.com'])]), name: attack })
+      expect(warnings.filter(warning => warning.includes('left out'))).toHaveLength(attacks.length)
+      expect(text).toContain('ok.example.com')
+      for (const sign of ['evil\n', '"$(', '#{', 'listen 1;', 'a.example.comx', 'd.example.com'])
+        expect(text).not.toContain(sign)
+    }
+    const named = { ...configOf([site(attack, ['ok.example.com'])]), name: attack }
+    expect(judgedByNginx(renderNginx(named))).toMatchObject({ code: 0 })
+    expect(judgedByHaproxy(renderHaproxy(named))).toMatchObject({ code: 0 })
+  })
+})
+
+describe('fields', () => {
+  test('[RES-088] a host name may begin with a wildcard label, and with nothing else', () => {
+    for (const good of ['a.example.com', '*.example.com', 'xn--bcher-kva.example'])
+      expect(parseSiteName(good)).toBe(good)
+    for (const bad of ['a.*.com', '*', 'a b.com', 'a;b.com', 'a\nb.com', '192.0.2.1', '', '{a}.com', 'a..b', '-a.com'])
+      expect([bad, parseSiteName(bad)]).toEqual([bad, null])
+  })
+
+  test('[RES-081] the url of a proxy has a scheme, a host and a port, and neither user nor path', () => {
+    expect(parseProxyUrl('socks5://[::1]:1080')).toEqual({ scheme: 'socks5', host: '::1', port: 1080, path: '' })
+    for (const bad of [
+      'http://a:b@host:1',
+      'http://a@host:1',
+      'ftp://host:1',
+      'http://host:1/x',
+      'http://host:1/?a',
+      'x',
+    ])
+      expect([bad, parseProxyUrl(bad)]).toEqual([bad, null])
+  })
+
+  test('an upstream is http or https, with a path of plain signs', () => {
+    expect(parseUpstreamUrl('https://App.example.com/v1/')).toEqual({
+      scheme: 'https',
+      host: 'app.example.com',
+      port: 443,
+      path: '/v1',
+    })
+    for (const bad of ['http://a/$x', 'http://a/;b', 'http://a/%0a', 'http://a?b', 'socks5://a:1', 'http://u:p@a'])
+      expect([bad, parseUpstreamUrl(bad)]).toEqual([bad, null])
+  })
+
+  test('what is reached without the proxy is named by host, suffix or range', () => {
+    const is = (host: string, addresses: string[] = []) =>
+      isDirectTarget(['one.example.com', '.inner.example.com', '10.0.0.0/8'], host, addresses)
+    expect([is('one.example.com'), is('a.inner.example.com'), is('x.example.com', ['10.1.2.3'])]).toEqual([
+      true,
+      true,
+      true,
+    ])
+    expect([is('two.example.com'), is('inner.example.com'), is('notinner.example.com', ['192.0.2.1'])]).toEqual([
+      false,
+      false,
+      false,
+    ])
+  })
+
+  test('[RES-091] a status is expected by range or by list', () => {
+    expect([
+      isExpectedStatus('200-399', 200),
+      isExpectedStatus('200-399', 399),
+      isExpectedStatus('200-399', 400),
+    ]).toEqual([true, true, false])
+    expect([isExpectedStatus('401', 401), isExpectedStatus('401', 200), isExpectedStatus([200, 401], 401)]).toEqual([
+      true,
+      false,
+      true,
+    ])
+  })
+})
