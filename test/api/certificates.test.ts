@@ -496,6 +496,41 @@ describe('where it is served', () => {
     expect(await deploymentsOf(of)).toEqual([])
   })
 
+  test('[RES-118] agents check each endpoint once while it is monitored, and no check of others goes', async () => {
+    const apart = await hub.tenant()
+    await trustRoot(apart)
+    const leaf = issue(freshName(), 5)
+    const [one, two] = [await serve(leaf), await serve(leaf)]
+    const targetOf = (server: TlsServer): string => `127.0.0.1:${server.port}`
+    const byHand = await apart.call('POST', '/monitoring/checks', {
+      name: 'by hand',
+      type: 'cert',
+      target: { target: targetOf(two) },
+      scope: { all: true },
+    })
+    expect(byHand.status).toBe(201)
+    const created = await apart.call('POST', '/certificates', {
+      name: 'monitored',
+      pem: whole(leaf),
+      endpoint: { host: '127.0.0.1', port: one.port },
+      monitor: { enabled: true, scope: { tags: ['edge'] } },
+    })
+    const { id } = created.body.data
+    const checks = async () =>
+      (await apart.call('GET', '/monitoring/checks')).body.data.map((each: Json) => [each.target.target, each.id])
+    const [made, ...others] = (await checks()).filter(([target]: string[]) => target === targetOf(one))
+    expect([others, created.body.data.check_ids]).toEqual([[], [made[1]]])
+    await apart.call('POST', `/certificates/${id}/deployments`, { kind: 'endpoint', host: '127.0.0.1', port: two.port })
+    expect(await checks()).toHaveLength(2)
+    await tellConditions(hub.hub)
+    expect((await apart.call('GET', '/notifications')).body.data).toEqual([])
+    expect(await errorsOf(apart.call('PATCH', `/certificates/${id}`, { monitor: { enabled: true } }))).toEqual([
+      'monitor.scope',
+    ])
+    await apart.call('PATCH', `/certificates/${id}`, { monitor: { enabled: false } })
+    expect(await checks()).toEqual([[targetOf(two), byHand.body.data.id]])
+  })
+
   test('the command looks at every place of a company, and says what is not well', async () => {
     const apart = await hub.tenant()
     const leaf = issue(freshName())

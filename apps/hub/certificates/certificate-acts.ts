@@ -13,6 +13,7 @@ import { type Certificate, certificateKind } from './certificate.ts'
 import { DAY_MS } from './certificate-state.ts'
 import { insertDeployment } from './deployments.ts'
 import { endpointFault, normalEndpoint, placeText } from './endpoint.ts'
+import { keepMonitorChecks } from './monitor-checks.ts'
 import { isOpen, type Renewal } from './renewal.ts'
 import { settleCertificate } from './settle.ts'
 import { type Revocation, revokeVersion } from './versions.ts'
@@ -69,7 +70,8 @@ export async function addDeployment(
   given: GivenDeployment,
 ): Promise<string> {
   const { hub, companyId, userId } = editor
-  const { id: certificateId } = await lockRow(certificateKind, tx, companyId, certificate.id)
+  const current = await lockRow(certificateKind, tx, companyId, certificate.id)
+  const certificateId = current.id
   const place = given.kind === 'server' ? await serverPlace(tx, editor, given) : await endpointOf(editor, given)
   const { kind } = given
   const id = await insertDeployment(tx, { companyId, certificateId, kind, ...place, madeBy: 'hand', userId })
@@ -80,6 +82,7 @@ export async function addDeployment(
       new: place.host === null ? `${place.targetId}:${place.port}` : placeText(place.host, place.port),
     },
   })
+  if (current.monitor.enabled) await keepMonitorChecks(tx, editor, certificateId, current)
   await settleCertificate(tx, hub, certificateKind.info, companyId, certificateId)
   return id
 }
@@ -96,7 +99,8 @@ type Removed = {
 /** Throws 422 for a place that comes with something else, and for the only one that a certificate is known by. */
 export async function removeDeployment(tx: Tx, editor: Editor, certificate: Certificate, id: string): Promise<void> {
   const { hub, companyId } = editor
-  const { endpoint, pem } = await lockRow(certificateKind, tx, companyId, certificate.id)
+  const current = await lockRow(certificateKind, tx, companyId, certificate.id)
+  const { endpoint, pem } = current
   const [place] = await tx.db.execute<Removed>(sql`
     select id, made_by, kind, host, port, sni from certificate_deployments
     where company_id = ${companyId} and certificate_id = ${certificate.id} and id = ${id}`)
@@ -119,6 +123,7 @@ export async function removeDeployment(tx: Tx, editor: Editor, certificate: Cert
   await editor.record(tx, 'certificate.undeploy', subjectOf(certificate), {
     deployment: { old: place.host === null ? `${place.port}` : placeText(place.host, place.port), new: null },
   })
+  if (current.monitor.enabled) await keepMonitorChecks(tx, editor, certificate.id, current)
   await settleCertificate(tx, hub, certificateKind.info, companyId, certificate.id)
 }
 

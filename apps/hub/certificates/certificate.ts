@@ -19,8 +19,18 @@ import type { Tx } from '../platform/db/transaction.ts'
 import { invalidField } from '../platform/http/api-error.ts'
 import { words } from '../platform/http/api-texts.ts'
 import { filter } from '../platform/http/collection.ts'
-import { boolean, instant, integer, listOf, oneOf, optional, scope, text } from '../platform/http/request-schema.ts'
-import { listed, named, nullable, string, time, wordOf } from '../platform/http/response-schema.ts'
+import {
+  boolean,
+  faultsError,
+  instant,
+  integer,
+  listOf,
+  oneOf,
+  optional,
+  scope,
+  text,
+} from '../platform/http/request-schema.ts'
+import { id as idSchema, listed, named, nullable, string, time, wordOf } from '../platform/http/response-schema.ts'
 import { refuseTarget } from '../platform/outbound.ts'
 import { type Editor, hubEditor } from '../resources/editor.ts'
 import {
@@ -38,12 +48,13 @@ import {
 } from '../resources/field.ts'
 import { columnNamed, defineKind, type RowOf, type Table, type Write } from '../resources/kind.ts'
 import { startRun } from '../resources/runs.ts'
-import { validScope } from '../scopes/scope.ts'
+import { scopeFaults, toScope } from '../scopes/scope.ts'
 import { certificateConditions } from './certificate-conditions.ts'
 import { certificateStates, daysLeft, STATE_SQL, stateOf } from './certificate-state.ts'
 import { type Chain, namesOf, normalHost, normalPem, pemFault, readChain, wildcardOf } from './chain.ts'
 import { deploymentsOf, keepEndpoint } from './deployments.ts'
 import { type Endpoint, endpointFault, endpointForm, endpointResponse, normalEndpoint } from './endpoint.ts'
+import { keepMonitorChecks, monitorCheckIds } from './monitor-checks.ts'
 import { presentRenewal, type Renewal, renewalResponse } from './renewal.ts'
 import { hostnameProblemsOf, type KeptChain, keptChain, rootsOf, settleCertificate, usualWarnDays } from './settle.ts'
 import { lastVersions, revocationsOf, storeVersion, versionResponse } from './versions.ts'
@@ -197,7 +208,10 @@ async function beforeWrite(write: Write<Certificate>): Promise<void> {
 /** Throws 422. */
 async function validMonitor(tx: Tx, companyId: string, before: Monitor | null, { enabled, scope: given }: Monitor) {
   const isEmpty = !enabled && given === null
-  const monitor = { enabled, scope: isEmpty ? null : await validScope(tx.db, companyId, given ?? {}) }
+  const scope = isEmpty ? null : toScope(given ?? {})
+  const faults = scope === null ? new Map() : await scopeFaults(tx.db, companyId, scope)
+  if (faults.size > 0) throw faultsError(new Map([...faults].map(([field, text]) => [`monitor.${field}`, text])))
+  const monitor = { enabled, scope }
   return before !== null && isDeepStrictEqual(monitor, before) ? before : monitor
 }
 
@@ -212,6 +226,8 @@ async function afterWrite({
   readonly before: Certificate | null
   readonly after: Certificate | null
 }): Promise<void> {
+  const isMonitored = after?.monitor.enabled || before?.monitor.enabled
+  if (after === null && before !== null && isMonitored) await keepMonitorChecks(tx, editor, before.id, null)
   if (after === null) return
   const { hub, companyId, userId } = editor
   if (after.pem !== null && after.pem !== before?.pem)
@@ -224,6 +240,7 @@ async function afterWrite({
     })
   const isNew = await keepEndpoint(tx, after, before?.endpoint ?? null, after.endpoint, userId)
   if (isNew) await startRun(tx, hubEditor(hub, companyId), certificateKind, after, 'check')
+  if (isMonitored) await keepMonitorChecks(tx, editor, after.id, after)
   await settleCertificate(tx, hub, certificateKind.info, companyId, after.id)
 }
 
@@ -234,10 +251,11 @@ async function deriveCertificates(
 ): Promise<Map<string, Values>> {
   const ids = rows.map(row => row.id)
   const now = new Date(hub.now())
-  const [versions, deployments, usual] = await Promise.all([
+  const [versions, deployments, usual, checkIds] = await Promise.all([
     lastVersions(db, ids),
     deploymentsOf(db, companyId, ids).then(all => Map.groupBy(all, place => place.certificate_id)),
     usualWarnDays(hub, db, companyId),
+    monitorCheckIds(db, companyId, ids),
   ])
   return new Map(
     rows.map(row => {
@@ -250,6 +268,7 @@ async function deriveCertificates(
         state: stateOf({ notBefore, notAfter, revoked: row.revoked_at !== null }, row.renew_before_days, now),
         hostname_problems: fingerprint === null ? [] : hostnameProblemsOf(names, places),
         deployments_count: places.length,
+        check_ids: checkIds.get(id) ?? [],
         versions: (versions.get(id) ?? []).map(({ certificate_id: _, ...version }) => version),
         renewal: renewal && presentRenewal(renewal, fingerprint, places),
       }
@@ -305,6 +324,7 @@ export const certificateKind = defineKind({
       state: wordOf(certificateStates),
       hostname_problems: listed(string()),
       deployments_count: Type.Integer(),
+      check_ids: listed(idSchema()),
       versions: listed(versionResponse),
       renewal: nullable(renewalResponse),
     },

@@ -10,6 +10,7 @@ import { conditionCodes, judge } from './certificate-conditions.ts'
 import { DAY_MS } from './certificate-state.ts'
 import { type Chain, isGoodFor, readChain, TrustedRoots } from './chain.ts'
 import { type Deployment, type DeploymentState, deploymentsOf, servedNames } from './deployments.ts'
+import { monitorCheckIds } from './monitor-checks.ts'
 import { type Renewal, renewalNow } from './renewal.ts'
 import { revocationsOf } from './versions.ts'
 
@@ -200,4 +201,11 @@ export async function settleCertificate(
       probe_until = ${probeUntil(deployments, interval)?.toISOString() ?? null}::timestamptz
     where company_id = ${companyId} and id = ${id}`)
   await setConditions(tx, info, companyId, [id], conditionCodes, new Map([[id, findings]]))
+  // Where agents watch the end, their alert tells of it (R-033).
+  if ((await monitorCheckIds(tx.db, companyId, [id])).size > 0)
+    await tx.db.execute(sql`
+      update resource_conditions set told_at = now(), told_severity = severity, told_stage = stage,
+        recovery_told_at = now()
+      where company_id = ${companyId} and kind = ${info.kind} and resource_id = ${id} and code = 'expiring'
+        and resolved_at is null`)
 }
