@@ -66,11 +66,24 @@ export function serveAsset(request: Request, { type, brotli, gzip }: Asset): Res
   })
 }
 
-const ICON = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="8" fill="#0b5cd6"/>
-<path d="M5 17h5l3-8 5 15 4-10 2 3h3" fill="none" stroke="#fff" stroke-width="2.6" stroke-linecap="round" stroke-linejoin="round"/></svg>`
+/** The sign of the product, with the worst severity that nobody is on as a shape in its corner; grey: not known. */
+const iconText = (ground: string, badge: string): string =>
+  `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="8" fill="${ground}"/>
+<path d="M5 17h5l3-8 5 15 4-10 2 3h3" fill="none" stroke="#fff" stroke-width="2.6" stroke-linecap="round" stroke-linejoin="round"/>${badge}</svg>`
 
-export const serveIcon = (): Response =>
-  new Response(ICON, {
+const OCTAGON = '<path d="M20 14h6l5 5v7l-5 5h-6l-5-5v-7z" fill="#c8102e" stroke="#fff" stroke-width="2"/>'
+const TRIANGLE = '<path d="M23 14l8.500 17h-17z" fill="#ffb000" stroke="#fff" stroke-width="2"/>'
+
+const icons: Readonly<Record<string, string>> = {
+  [assetPaths.icon]: iconText('#0b5cd6', ''),
+  '/web/icon-critical.svg': iconText('#0b5cd6', OCTAGON),
+  '/web/icon-warning.svg': iconText('#0b5cd6', TRIANGLE),
+  '/web/icon-unknown.svg': iconText('#6b7280', ''),
+}
+export const iconPaths = Object.keys(icons)
+
+export const serveIcon = (path: string): Response =>
+  new Response(icons[path] ?? '', {
     headers: {
       'Content-Type': 'image/svg+xml',
       'Cache-Control': 'public, max-age=86400',

@@ -10,7 +10,7 @@ import type { RequestMeta } from '../platform/http/pipeline.ts'
 import { isUuid } from '../platform/http/request-schema.ts'
 import { toApiError } from '../platform/http/respond.ts'
 import { matchPage } from './address/site-map.ts'
-import { assetPaths, assets, serveAsset, serveIcon } from './assets.ts'
+import { assetPaths, assets, iconPaths, serveAsset, serveIcon } from './assets.ts'
 import { LiveStreams } from './live/live-stream.ts'
 import { SharedViews } from './live/shared-views.ts'
 import { addressPage, decidedAddress } from './shell/confirm-mail-address.ts'
@@ -191,7 +191,7 @@ export function webPages(): readonly Page[] {
     { method: 'GET', path: '/alerts/:alert', handle: guarded(alertOfAnyCompany) },
     { method: 'GET', path: '*', handle: guarded(unknownPage) },
     { method: 'GET', path: '/favicon.ico', handle: () => redirect(assetPaths.icon) },
-    { method: 'GET', path: assetPaths.icon, handle: serveIcon },
+    ...iconPaths.map((path): Page => ({ method: 'GET', path, handle: () => serveIcon(path) })),
     ...assets.map(
       (asset): Page => ({ method: 'GET', path: asset.path, handle: (_hub, request) => serveAsset(request, asset) }),
     ),

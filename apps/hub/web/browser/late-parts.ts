@@ -5,4 +5,10 @@ import type { ComponentType } from 'preact'
 /** The charts of a company's only server. */
 type FirstCharts = ComponentType<{ readonly serverId: string }>
 
-export const lateParts: { firstCharts: (() => Promise<FirstCharts>) | null } = { firstCharts: null }
+type LateParts = {
+  firstCharts: (() => Promise<FirstCharts>) | null
+  palette: (() => Promise<ComponentType>) | null
+  keys: (() => Promise<ComponentType>) | null
+}
+
+export const lateParts: LateParts = { firstCharts: null, palette: null, keys: null }

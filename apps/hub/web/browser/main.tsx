@@ -8,6 +8,7 @@ import { render } from 'preact'
 import { currentPage, startRouter } from './address/router.ts'
 import { startLive } from './connection/live.ts'
 import { App, loadPage } from './frame/app.tsx'
+import { startTitle } from './frame/page-title.ts'
 import { startPreferences } from './frame/preferences.ts'
 import { startKeys } from './keys.ts'
 
@@ -15,6 +16,7 @@ startPreferences()
 startRouter()
 startLive()
 startKeys()
+startTitle()
 
 // The first picture is the whole page: nothing moves when its file has come.
 const page = currentPage.value

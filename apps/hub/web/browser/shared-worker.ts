@@ -37,6 +37,7 @@ function take(port: MessagePort, message: TabMessage): void {
   if (message.type === 'show') {
     tab.shown = message.shown
     port.postMessage({ type: 'state', state: stream.currentState } satisfies StreamMessage)
+    for (const known of stream.known(message.shown)) port.postMessage(known)
   }
   if (message.type === 'restart') stream.restart()
   else showAll()

@@ -7,6 +7,8 @@ import { checkView } from './check.ts'
 import { checkDaysView, checksView } from './checks.ts'
 import { licensesView } from './licenses.ts'
 import { companyBriefView, overviewView } from './overview.ts'
+import { paletteView } from './palette.ts'
+import { pulseView } from './pulse.ts'
 import { ruleView } from './rule.ts'
 import { ruleEditorView } from './rule-editor.ts'
 import { ruleHistoryView } from './rule-history.ts'
@@ -36,6 +38,8 @@ export const views: Readonly<Record<string, View>> = {
   'matching-alerts': matchingAlertsView,
   'matching-servers': matchingServersView,
   overview: overviewView,
+  palette: paletteView,
+  pulse: pulseView,
   'server-agents': serverAgentsView,
   'server-alerts': serverAlertsView,
   'server-changes': serverChangesView,

@@ -42,11 +42,15 @@ export const beforeLeaving = (listener: () => void): (() => void) => {
   return () => listeners.delete(listener)
 }
 
+/** Pages of this document that Back leads to. */
+let pushed = 0
+
 function show(url: URL, how: 'push' | 'replace'): void {
   if (url.href === address.value.href) return
   const isOtherPage = url.pathname !== address.value.pathname
   if (isOtherPage) for (const listener of listeners) listener()
   history[how === 'push' ? 'pushState' : 'replaceState'](null, '', url)
+  if (how === 'push') pushed++
   address.value = url
   if (isOtherPage) {
     scrollTo(0, 0)
@@ -61,9 +65,16 @@ export const goTo = (href: string, how: 'push' | 'replace' = 'push'): void => sh
 export const setParams = (changes: Params, how: 'push' | 'replace' = 'push'): void =>
   goTo(address.value.pathname + withParams(search.value, changes), how)
 
+/** Back to where one came from within the interface; to `href` where this is the first page. */
+export function goBack(href: string): void {
+  if (pushed > 0) history.back()
+  else goTo(href)
+}
+
 /** Makes links within the company and the Back button change the page, not the document. */
 export function startRouter(): void {
   addEventListener('popstate', () => {
+    pushed = Math.max(0, pushed - 1)
     address.value = new URL(location.href)
   })
   document.addEventListener('click', event => {

@@ -53,7 +53,7 @@ async function readEvents(
   }
 }
 
-type Held = { version: string; value: unknown }
+type Held = { version: string; value: unknown; madeAtMs: number }
 
 export class ViewStream {
   private readonly held = new Map<string, Held>()
@@ -75,7 +75,7 @@ export class ViewStream {
     for (const key of [...this.held.keys()]) if (!(key in shown)) this.held.delete(key)
     for (const [key, { version, value }] of Object.entries(shown))
       if (!this.held.has(key)) {
-        this.held.set(key, { version, value })
+        this.held.set(key, { version, value, madeAtMs: 0 })
         isNew = true
       }
     if (this.held.size === 0) this.close()
@@ -83,6 +83,14 @@ export class ViewStream {
       clearTimeout(this.gather)
       this.gather = setTimeout(() => this.restart(), GATHER_MS)
     }
+  }
+
+  /** What is at hand of views that somebody shows without having any version of them. */
+  known(shown: Shown): StreamMessage[] {
+    return Object.entries(shown).flatMap(([key, { version }]): StreamMessage[] => {
+      const held = this.held.get(key)
+      return version !== '' || held === undefined || held.version === '' ? [] : [{ type: 'view', key, ...held }]
+    })
   }
 
   close(): void {
@@ -188,6 +196,7 @@ export class ViewStream {
     }
     held.value = name === 'view' ? value : patched(held.value, patch)
     held.version = version
+    held.madeAtMs = madeAtMs
     this.tell({ type: 'view', key, version, madeAtMs, value: held.value })
   }
 }

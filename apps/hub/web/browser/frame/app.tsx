@@ -8,12 +8,14 @@ import { currentPage } from '../address/router.ts'
 import { waitingSeconds } from '../api.ts'
 import { clockMs, connection, dataAtMs } from '../connection/live.ts'
 import { fullTime } from '../format.ts'
+import { lateParts } from '../late-parts.ts'
 import { pageFiles } from '../pages/all-pages.ts'
 import { Fault, NoPermission } from '../parts/fault.tsx'
 import { Skeleton } from '../parts/skeleton.tsx'
 import { company, may, textsOf } from '../session.ts'
 import { Head } from './head.tsx'
 import { Navigation } from './navigation.tsx'
+import { overlay } from './overlay.ts'
 import { pageTitle } from './page-title.ts'
 import { SessionDialog, SessionWarning } from './session-dialog.tsx'
 
@@ -69,6 +71,27 @@ function Banners() {
   )
 }
 
+const overlays = new Map<'palette' | 'keys', ComponentType>()
+
+function Overlay() {
+  const name = overlay.value
+  const [, setLoaded] = useState(0)
+  useEffect(() => {
+    if (name === null || overlays.has(name)) return
+    lateParts[name]?.().then(
+      part => {
+        overlays.set(name, part)
+        setLoaded(times => times + 1)
+      },
+      () => {
+        overlay.value = null
+      },
+    )
+  }, [name])
+  const Part = name === null ? undefined : overlays.get(name)
+  return Part === undefined ? null : <Part />
+}
+
 export const App = () => (
   <>
     <a class="skip" href="#content">
@@ -85,6 +108,7 @@ export const App = () => (
         <CurrentPage />
       </main>
     </div>
+    <Overlay />
     <SessionDialog />
   </>
 )

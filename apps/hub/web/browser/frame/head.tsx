@@ -6,7 +6,8 @@ import { clockSeconds, fullTime, isUtc } from '../format.ts'
 import { Icon } from '../parts/icons.tsx'
 import { companies, company, csrfToken, may, textsOf, user, version } from '../session.ts'
 import { MenuButton } from './navigation.tsx'
-import { density, theme } from './preferences.ts'
+import { overlay } from './overlay.ts'
+import { density, shortcuts, theme } from './preferences.ts'
 
 const t = textsOf(shellWords)
 
@@ -83,6 +84,60 @@ async function signOut(): Promise<void> {
   location.assign('/login')
 }
 
+const Choices = () => (
+  <>
+    <Choice
+      name="theme"
+      label={t('theme')}
+      value={theme.value}
+      choices={[
+        ['auto', t('theme_auto')],
+        ['light', t('theme_light')],
+        ['dark', t('theme_dark')],
+      ]}
+      onChange={value => {
+        theme.value = value
+      }}
+    />
+    <Choice
+      name="density"
+      label={t('density')}
+      value={density.value}
+      choices={[
+        ['comfortable', t('density_comfortable')],
+        ['compact', t('density_compact')],
+      ]}
+      onChange={value => {
+        density.value = value
+      }}
+    />
+    <Choice
+      name="times"
+      label={t('times')}
+      value={isUtc.value ? 'utc' : 'local'}
+      choices={[
+        ['local', t('times_local')],
+        ['utc', t('times_utc')],
+      ]}
+      onChange={value => {
+        isUtc.value = value === 'utc'
+      }}
+    />
+    <Choice
+      name="shortcuts"
+      label={t('shortcuts')}
+      value={shortcuts.value}
+      choices={[
+        ['on', t('shortcuts_on')],
+        ['off', t('shortcuts_off')],
+      ]}
+      onChange={value => {
+        shortcuts.value = value
+      }}
+    />
+  </>
+)
+
 const Account = () => (
   <details class="account">
     <summary class="quiet">
@@ -91,43 +146,16 @@ const Account = () => (
     </summary>
     <div class="account-menu">
       <p class="muted">{user.email}</p>
-      <Choice
-        name="theme"
-        label={t('theme')}
-        value={theme.value}
-        choices={[
-          ['auto', t('theme_auto')],
-          ['light', t('theme_light')],
-          ['dark', t('theme_dark')],
-        ]}
-        onChange={value => {
-          theme.value = value
+      <Choices />
+      <button
+        type="button"
+        title="?"
+        onClick={() => {
+          overlay.value = 'keys'
         }}
-      />
-      <Choice
-        name="density"
-        label={t('density')}
-        value={density.value}
-        choices={[
-          ['comfortable', t('density_comfortable')],
-          ['compact', t('density_compact')],
-        ]}
-        onChange={value => {
-          density.value = value
-        }}
-      />
-      <Choice
-        name="times"
-        label={t('times')}
-        value={isUtc.value ? 'utc' : 'local'}
-        choices={[
-          ['local', t('times_local')],
-          ['utc', t('times_utc')],
-        ]}
-        onChange={value => {
-          isUtc.value = value === 'utc'
-        }}
-      />
+      >
+        {t('key_help')}
+      </button>
       {may('api-tokens.manage') ? <a href="/tokens">{t('tokens')}</a> : null}
       <a href="/docs">{t('api_documents')}</a>
       <button type="button" onClick={() => void signOut()}>
@@ -146,6 +174,19 @@ export const Head = () => (
     </a>
     <CompanyChoice />
     <span class="grow" />
+    <button
+      type="button"
+      class="palette-button"
+      aria-label={t('palette_open')}
+      title={`${t('palette_open')} (Ctrl K)`}
+      onClick={() => {
+        overlay.value = 'palette'
+      }}
+    >
+      <Icon name="search" />
+      <span>{t('search')}</span>
+      <kbd>Ctrl K</kbd>
+    </button>
     <Connection />
     <Account />
   </header>

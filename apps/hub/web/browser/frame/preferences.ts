@@ -3,6 +3,7 @@ import { effect, type Signal, signal } from '@preact/signals'
 import { isUtc } from '../format.ts'
 
 type Theme = 'auto' | 'light' | 'dark'
+type Shortcuts = 'on' | 'off'
 type Density = 'comfortable' | 'compact'
 
 function kept<T extends string>(name: string, known: readonly T[], otherwise: T): Signal<T> {
@@ -26,6 +27,9 @@ function keep(name: string, value: string): void {
 export const theme = kept<Theme>('theme', ['auto', 'light', 'dark'], 'auto')
 export const density = kept<Density>('density', ['comfortable', 'compact'], 'comfortable')
 
+/** Whether single keys act; Ctrl K always does. */
+export const shortcuts = kept<Shortcuts>('shortcuts', ['on', 'off'], 'on')
+
 export function startPreferences(): void {
   const { dataset } = document.documentElement
   effect(() => {
@@ -36,5 +40,6 @@ export function startPreferences(): void {
     dataset.density = density.value
     keep('density', density.value)
   })
+  effect(() => keep('shortcuts', shortcuts.value))
   effect(() => keep('times', isUtc.value ? 'utc' : 'local'))
 }

@@ -25,3 +25,5 @@ export const pageFiles: Readonly<Record<PageName, Load>> = {
 }
 
 lateParts.firstCharts = async () => (await import('./overview/first-charts.tsx')).FirstCharts
+lateParts.palette = async () => (await import('../frame/palette.tsx')).Palette
+lateParts.keys = async () => (await import('../frame/key-help.tsx')).KeyHelp

@@ -11,6 +11,7 @@ import { metricWords } from '../../../words/metrics.ts'
 import { serverWords } from '../../../words/server.ts'
 import { param, setParams } from '../../address/router.ts'
 import { dayAndClock } from '../../format.ts'
+import { usePageKeys } from '../../keys.ts'
 import { Fault } from '../../parts/fault.tsx'
 import { Skeleton } from '../../parts/skeleton.tsx'
 import { shownEnds, shownRange } from '../../parts/time-range/shown-range.ts'
@@ -31,21 +32,12 @@ const COMPARED: readonly string[] = ['', '1d', '7d']
 
 const daysOf = (compare: string): number => (compare === '1d' ? 1 : compare === '7d' ? 7 : 0)
 
-const isTyping = (target: EventTarget | null): boolean =>
-  target instanceof HTMLElement && /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName)
-
 /** `c` compares with the day before, then the week before, then with nothing. */
-function useCompareKey(): void {
-  useEffect(() => {
-    const act = (event: KeyboardEvent) => {
-      if (event.key !== 'c' || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return
-      if (document.querySelector('dialog[open]') !== null) return
-      const at = COMPARED.indexOf(param('compare'))
-      setParams({ compare: COMPARED[(at + 1) % COMPARED.length] })
-    }
-    addEventListener('keydown', act)
-    return () => removeEventListener('keydown', act)
-  }, [])
+const compareKeys = {
+  c: () => {
+    const at = COMPARED.indexOf(param('compare'))
+    setParams({ compare: COMPARED[(at + 1) % COMPARED.length] })
+  },
 }
 
 /** The span is that of now, not one that moves on: what is ranked must not change under the eyes. */
@@ -55,7 +47,7 @@ function rankShown(): void {
 }
 
 function Toolbar({ find, onFind }: { readonly find: string; readonly onFind: (text: string) => void }) {
-  useCompareKey()
+  usePageKeys(compareKeys)
   const isRanked = param('changed') !== ''
   return (
     <div class="toolbar chart-toolbar">

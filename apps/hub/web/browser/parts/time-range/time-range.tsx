@@ -1,10 +1,10 @@
 // Chooses the range of time that charts show: presets, an own range, earlier and later, closer and wider, and the
 // keys for them.
 import { useSignal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
 import { chartWords } from '../../../words/charts.ts'
 import { shellWords } from '../../../words/shell.ts'
 import { dayAndClock, isUtc } from '../../format.ts'
+import { usePageKeys } from '../../keys.ts'
 import { textsOf } from '../../session.ts'
 import { Dialog } from '../dialog.tsx'
 import { TextField } from '../field.tsx'
@@ -39,29 +39,10 @@ const keys: Readonly<Record<string, () => void>> = {
   '0': resetRange,
 }
 
-const isTyping = (target: EventTarget | null): boolean =>
-  target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName))
-
-/** Single keys act on the range unless somebody types, or a dialog is open. */
-function useRangeKeys(): void {
-  useEffect(() => {
-    const act = (event: KeyboardEvent) => {
-      if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return
-      if (document.querySelector('dialog[open]') !== null) return
-      const act = keys[event.key]
-      if (act === undefined) return
-      event.preventDefault()
-      act()
-    }
-    addEventListener('keydown', act)
-    return () => removeEventListener('keydown', act)
-  }, [])
-}
-
 export function TimeRangePicker() {
   const isOwn = useSignal(false)
   const isCopied = useSignal(false)
-  useRangeKeys()
+  usePageKeys(keys)
   const { from, to } = shownEnds()
   const preset = to === 'now' ? PRESETS.find(each => from === `now-${each}`) : undefined
   const range = shownRange()

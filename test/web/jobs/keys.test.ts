@@ -1,0 +1,151 @@
+// The interface by keys alone, in a real browser: the command palette, single keys and their switch; and what the tab
+// itself says.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import type { Browser, Page } from 'playwright-core'
+import { type Tenant, TestHub } from '../../api/hub-harness.ts'
+import { until } from '../../support/until.ts'
+import { startBrowser } from '../browser.ts'
+import { logIn, newPerson, slugOf } from '../visitor.ts'
+
+const AXE = readFileSync(Bun.resolveSync('axe-core/axe.min.js', import.meta.dir), 'utf8')
+
+let hub: TestHub
+let browser: Browser
+let tenant: Tenant
+let alertId = ''
+
+beforeAll(async () => {
+  hub = await TestHub.start({ 'rate.session_per_minute': 100_000, 'rate.web_per_minute': 100_000 })
+  const collector = await hub.collector()
+  tenant = await hub.tenant()
+  browser = await startBrowser()
+  const made = async (name: string) =>
+    (await tenant.call('POST', '/servers', { name, hostname: `${name}.example.test`, role: 'shop' })).body.data.id
+  const serverId = await made('shop-db-1')
+  await made('shop-web-1')
+  const rule = (
+    await tenant.call('POST', '/monitoring/rules', {
+      ...{ name: 'Orders are late', kind: 'threshold', scope: { server_ids: [serverId] }, metric: 'cpu_usage_percent' },
+      ...{ operator: '>', threshold: 90, severity: 'critical' },
+    })
+  ).body.data
+  const event = {
+    ...{ event_id: crypto.randomUUID(), type: 'alert.opened', seq: 1, occurred_at: new Date().toISOString() },
+    ...{ company_id: tenant.companyId, server_id: serverId, rule_id: rule.id, rule_version: rule.version },
+    ...{ series_key: 'cpu_usage_percent', severity: 'critical', value: 97.25, threshold: 90, labels: {} },
+    ...{ suppressed: false, suppress_reason: null, group_key: null },
+  }
+  expect((await collector.call('POST', '/events', { events: [event] })).body.data.accepted).toHaveLength(1)
+  alertId = (await tenant.call('GET', '/monitoring/alerts')).body.data[0].id
+}, 60_000)
+afterAll(async () => {
+  await browser?.close()
+  await hub?.stop()
+}, 30_000)
+
+async function visit(path: string): Promise<Page> {
+  const session = await logIn(hub.url, (await newPerson(hub, tenant.companyId)).email)
+  const [name = '', value = ''] = session.cookie.split('=')
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, locale: 'en-GB' })
+  await context.addCookies([{ name, value, url: hub.url }])
+  const page = await context.newPage()
+  await page.goto(`${hub.url}/c/${slugOf(session)}${path}`)
+  await page.locator('.connection[data-state="live"]').waitFor()
+  return page
+}
+
+const pathOf = (page: Page): string => new URL(page.url()).pathname.replace(/^\/c\/[^/]+/, '')
+const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name, exact: true })
+const palette = (page: Page) => page.getByRole('dialog', { name: 'Search and commands' })
+
+const violations = async (page: Page): Promise<unknown> => {
+  await page.evaluate(AXE)
+  return page.evaluate(
+    "axe.run(document, { resultTypes: ['violations'] }).then(found => found.violations.map(each => each.id + ' ' + each.nodes[0]?.html))",
+  )
+}
+
+test('the palette finds pages, servers, alerts, rules and actions by what is typed, and leads there', async () => {
+  const page = await visit('/')
+  const choose = async (typed: string, text: string): Promise<void> => {
+    await page.keyboard.press('Control+k')
+    await palette(page).getByRole('combobox').fill(typed)
+    await palette(page).getByRole('option', { name: text, selected: true }).waitFor()
+    await page.keyboard.press('Enter')
+    await palette(page).waitFor({ state: 'detached' })
+  }
+  await choose('silen', 'Silences')
+  await heading(page, 'Silences').waitFor()
+  await choose('db-1', 'shop-db-1')
+  await heading(page, 'shop-db-1').waitFor()
+  await choose('late', 'Orders are late · shop-db-1')
+  expect(pathOf(page)).toBe(`/alerts/${alertId}`)
+  await page.keyboard.press('Control+k')
+  await palette(page).getByRole('combobox').fill('orders')
+  await palette(page).getByRole('option', { name: 'Orders are late Rule' }).waitFor()
+  expect(await violations(page)).toEqual([])
+  await page.keyboard.press('Escape')
+  await choose('dark', 'Use dark colours')
+  await until('the page is dark', () => page.evaluate<boolean>("document.documentElement.dataset.theme === 'dark'"))
+  await page.context().close()
+}, 60_000)
+
+test('keys lead to pages, through rows, into an object and back; never while somebody types, nor once switched off', async () => {
+  const page = await visit('/')
+  await page.keyboard.press('g')
+  await page.keyboard.press('s')
+  await heading(page, 'Servers').waitFor()
+  await page.keyboard.press('/')
+  await page.keyboard.type('shop')
+  await page.getByText('2 of 2').waitFor()
+  // The keys of a word lead nowhere: `s` after `g`, `?`, `x`.
+  await page.keyboard.type(' gs?x')
+  await page.getByText('Nothing matches this filter.').waitFor()
+  expect(pathOf(page)).toBe('/servers')
+  await page.getByRole('button', { name: 'Clear filter' }).first().click()
+  await page.getByRole('link', { name: 'shop-web-1' }).waitFor()
+  await page.keyboard.press('j')
+  await page.keyboard.press('j')
+  await page.keyboard.press('x')
+  await page.getByText('1 selected').waitFor()
+  await page.keyboard.press('Enter')
+  await heading(page, 'shop-web-1').waitFor()
+  await page.keyboard.press('Escape')
+  await heading(page, 'Servers').waitFor()
+  await page.keyboard.press('?')
+  const help = page.getByRole('dialog', { name: 'Keyboard shortcuts' })
+  await help.getByText('Select the row').waitFor()
+  expect(await violations(page)).toEqual([])
+  await help.getByRole('button', { name: 'Switch single keys off' }).click()
+  await help.getByText('Single keys are switched off for this browser.').waitFor()
+  await page.keyboard.press('Escape')
+  await help.waitFor({ state: 'detached' })
+  await page.keyboard.press('?')
+  await page.keyboard.press('g')
+  await page.keyboard.press('a')
+  await page.keyboard.press('Control+k')
+  // The palette comes, so that the keys before it have been seen, and have opened nothing.
+  await palette(page).waitFor()
+  expect([await help.count(), pathOf(page)]).toEqual([0, '/servers'])
+  await page.context().close()
+}, 60_000)
+
+test('the title and the icon of the tab carry the worst severity that nobody is on, in every tab', async () => {
+  const page = await visit('/rules')
+  const other = await page.context().newPage()
+  await other.goto(page.url().replace('/rules', '/silences'))
+  const iconOf = (tab: Page) => tab.locator('link[rel=icon]').getAttribute('href')
+  for (const tab of [page, other]) {
+    await until('the tab says it', async () => (await tab.title()).startsWith('1 critical · '))
+    expect(await iconOf(tab)).toBe('/web/icon-critical.svg')
+  }
+  const icon = await fetch(`${hub.url}/web/icon-critical.svg`)
+  expect([icon.status, icon.headers.get('content-type')]).toEqual([200, 'image/svg+xml'])
+  expect((await tenant.call('POST', `/monitoring/alerts/${alertId}/acknowledge`, {})).status).toBe(200)
+  for (const tab of [page, other]) {
+    await until('somebody is on it', async () => !(await tab.title()).includes('critical'))
+    expect(await iconOf(tab)).toBe('/web/icon.svg')
+  }
+  await page.context().close()
+}, 60_000)
