@@ -1,5 +1,5 @@
-// The servers as a map in a real browser: what the address says is what is shown, keys lead from cell to cell and open,
-// Back undoes each step, and a table says the same.
+// The servers as a map, and beside each other, in a real browser: what the address says is what is shown, keys lead
+// from cell to cell and open, Back undoes each step, and a table says the same.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import type { Browser, Page } from 'playwright-core'
@@ -134,5 +134,47 @@ test('the table of a map has its rows with the same values, and neither breaks a
   await row('web-3').getByText('–').waitFor()
   expect(await page.getByRole('row').count()).toBe(5)
   expect(await judged()).toEqual([])
+  await page.context().close()
+}, 60_000)
+
+test('selected servers are compared, a chart each or as lines of one; one alone stands beside those that are highest', async () => {
+  const page = await visit('/servers')
+  for (const name of ['web-1', 'web-2']) await page.getByRole('checkbox', { name: `Select ${name}` }).check()
+  await page.getByRole('button', { name: 'Compare', exact: true }).click()
+  await page.getByRole('heading', { level: 1, name: 'Compare servers' }).waitFor()
+  expect(searchOf(page)).toBe(`?servers=${ids['web-1']},${ids['web-2']}`)
+  const figure = (name: string) => page.getByRole('figure', { name, exact: true })
+  await figure('web-1')
+    .getByRole('row', { name: /40.0 %/ })
+    .waitFor()
+  await figure('web-2')
+    .getByRole('row', { name: /60.0 %/ })
+    .waitFor()
+  expect(await page.getByRole('figure').count()).toBe(2)
+  await page.getByLabel('Metric').selectOption({ label: 'Disk usage' })
+  await figure('web-2')
+    .getByRole('row', { name: /\/var.*40.0 %/ })
+    .waitFor()
+  await page.getByRole('button', { name: 'One chart' }).click()
+  await figure('Disk usage')
+    .getByRole('row', { name: /web-1.*30.0 %/ })
+    .waitFor()
+  await figure('Disk usage')
+    .getByRole('row', { name: /web-2.*40.0 %/ })
+    .waitFor()
+  await page.getByRole('button', { name: 'Leave web-1 out' }).click()
+  await figure('Disk usage')
+    .getByRole('row', { name: /db-1.*97.0 %/ })
+    .waitFor()
+  await page.getByText('beside the 2 with the highest newest value, of 4').waitFor()
+  await page.goBack()
+  await figure('Disk usage').getByRole('row', { name: /db-1/ }).waitFor({ state: 'detached' })
+  await page.getByRole('button', { name: 'A chart each' }).click()
+  await figure('web-2').getByRole('link', { name: 'Open web-2' }).click()
+  await page.getByRole('heading', { level: 1, name: 'web-2' }).waitFor()
+  await page.getByRole('link', { name: 'Compare with other servers Disk usage' }).click()
+  await figure('db-1')
+    .getByRole('row', { name: /97.0 %/ })
+    .waitFor()
   await page.context().close()
 }, 60_000)

@@ -15,28 +15,38 @@ let browser: Browser
 let tenant: Tenant
 let alertId = ''
 
-beforeAll(async () => {
-  hub = await TestHub.start({ 'rate.session_per_minute': 100_000, 'rate.web_per_minute': 100_000 })
-  const collector = await hub.collector()
-  tenant = await hub.tenant()
-  browser = await startBrowser()
-  const made = async (name: string) =>
-    (await tenant.call('POST', '/servers', { name, hostname: `${name}.example.test`, role: 'shop' })).body.data.id
-  const serverId = await made('shop-db-1')
-  await made('shop-web-1')
-  const rule = (
+let collector: Awaited<ReturnType<TestHub['collector']>>
+let seq = 0
+
+/** An open alert of a new rule of that name. */
+async function newAlert(serverId: string, rule: string, severity: string): Promise<void> {
+  const { id, version } = (
     await tenant.call('POST', '/monitoring/rules', {
-      ...{ name: 'Orders are late', kind: 'threshold', scope: { server_ids: [serverId] }, metric: 'cpu_usage_percent' },
-      ...{ operator: '>', threshold: 90, severity: 'critical' },
+      ...{ name: rule, kind: 'threshold', scope: { server_ids: [serverId] }, metric: 'cpu_usage_percent' },
+      ...{ operator: '>', threshold: 90, severity },
     })
   ).body.data
   const event = {
-    ...{ event_id: crypto.randomUUID(), type: 'alert.opened', seq: 1, occurred_at: new Date().toISOString() },
-    ...{ company_id: tenant.companyId, server_id: serverId, rule_id: rule.id, rule_version: rule.version },
-    ...{ series_key: 'cpu_usage_percent', severity: 'critical', value: 97.25, threshold: 90, labels: {} },
+    ...{ event_id: crypto.randomUUID(), type: 'alert.opened', seq: ++seq, occurred_at: new Date().toISOString() },
+    ...{ company_id: tenant.companyId, server_id: serverId, rule_id: id, rule_version: version },
+    ...{ series_key: 'cpu_usage_percent', severity, value: 97.25, threshold: 90, labels: {} },
     ...{ suppressed: false, suppress_reason: null, group_key: null },
   }
   expect((await collector.call('POST', '/events', { events: [event] })).body.data.accepted).toHaveLength(1)
+}
+
+const newServer = async (name: string): Promise<string> =>
+  (await tenant.call('POST', '/servers', { name, hostname: `${name}.example.test`, role: 'shop' })).body.data.id
+
+let databaseId = ''
+beforeAll(async () => {
+  hub = await TestHub.start({ 'rate.session_per_minute': 100_000, 'rate.web_per_minute': 100_000 })
+  collector = await hub.collector()
+  tenant = await hub.tenant()
+  browser = await startBrowser()
+  databaseId = await newServer('shop-db-1')
+  await newServer('shop-web-1')
+  await newAlert(databaseId, 'Orders are late', 'critical')
   alertId = (await tenant.call('GET', '/monitoring/alerts')).body.data[0].id
 }, 60_000)
 afterAll(async () => {
@@ -147,5 +157,30 @@ test('the title and the icon of the tab carry the worst severity that nobody is 
     await until('somebody is on it', async () => !(await tab.title()).includes('critical'))
     expect(await iconOf(tab)).toBe('/web/icon.svg')
   }
+  await page.context().close()
+}, 60_000)
+
+test('rows do not move under the pointer or the focus: new ones wait behind a button, values change in place', async () => {
+  const page = await visit('/alerts')
+  const titles = () => page.locator('main tbody th').allTextContents()
+  await page.getByRole('link', { name: 'Orders are late' }).waitFor()
+  expect(await titles()).toEqual(['Orders are late'])
+  await page.getByRole('link', { name: 'Orders are late' }).hover()
+  await newAlert(databaseId, 'Carts are full', 'critical')
+  const waiting = page.getByRole('button', { name: '1 new' })
+  await waiting.waitFor()
+  expect(await titles()).toEqual(['Orders are late'])
+  await waiting.click()
+  await page.getByRole('link', { name: 'Carts are full' }).waitFor()
+  expect(await titles()).toEqual(['Carts are full', 'Orders are late'])
+  // The focus holds as the pointer does, and lets go when it leaves.
+  await page.mouse.move(0, 0)
+  await page.getByRole('link', { name: 'Carts are full' }).focus()
+  await newAlert(databaseId, 'Mails are late', 'critical')
+  await waiting.waitFor()
+  expect(await titles()).toEqual(['Carts are full', 'Orders are late'])
+  await page.getByRole('combobox', { name: 'Filter' }).focus()
+  await page.getByRole('link', { name: 'Mails are late' }).waitFor()
+  await waiting.waitFor({ state: 'detached' })
   await page.context().close()
 }, 60_000)

@@ -39,6 +39,14 @@ const table = {
     section: 'monitoring',
     key: 's',
   },
+  compare: {
+    path: '/servers/compare',
+    view: 'compare',
+    takes: ['metric', 'servers', 'q', 'from', 'to', 'agg'],
+    permissions: SEE,
+    section: null,
+    key: null,
+  },
   server: { path: '/servers/:server', view: 'server', takes: [], permissions: SEE, section: null, key: null },
   add_servers: {
     path: '/servers/add',

@@ -5,6 +5,7 @@ import { alertsView, matchingAlertsView } from './alerts.ts'
 import { arrivalsView } from './arrivals.ts'
 import { checkView } from './check.ts'
 import { checkDaysView, checksView } from './checks.ts'
+import { compareView } from './compare.ts'
 import { licensesView } from './licenses.ts'
 import { companyBriefView, overviewView } from './overview.ts'
 import { paletteView } from './palette.ts'
@@ -32,6 +33,7 @@ export const views: Readonly<Record<string, View>> = {
   'company-brief': companyBriefView,
   'check-days': checkDaysView,
   checks: checksView,
+  compare: compareView,
   licenses: licensesView,
   alert: alertView,
   alerts: alertsView,

@@ -127,6 +127,7 @@ export const shellWords = {
   clear_selection: { en: 'Clear selection', vi: 'Bỏ chọn' },
   sort_by: { en: 'Sort by {name}', vi: 'Sắp xếp theo {name}' },
   rows_of: { en: '{count} of {total}', vi: '{count} trên {total}' },
+  rows_changed: { en: 'Changed order', vi: 'Thứ tự đã đổi' },
   new_rows: { en: '{count} new', vi: '{count} mới' },
 
   cancel: { en: 'Cancel', vi: 'Hủy' },

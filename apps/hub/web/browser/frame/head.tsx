@@ -177,7 +177,6 @@ export const Head = () => (
     <button
       type="button"
       class="palette-button"
-      aria-label={t('palette_open')}
       title={`${t('palette_open')} (Ctrl K)`}
       onClick={() => {
         overlay.value = 'palette'

@@ -13,6 +13,7 @@ export const pageFiles: Readonly<Record<PageName, Load>> = {
   agents: async () => (await import('./agents/agents-page.tsx')).AgentsPage,
   licenses: async () => (await import('./licenses/licenses-page.tsx')).LicensesPage,
   add_servers: async () => (await import('./enroll/enroll-page.tsx')).EnrollPage,
+  compare: async () => (await import('./compare/compare-page.tsx')).ComparePage,
   alerts: async () => (await import('./alerts/alerts-page.tsx')).AlertsPage,
   alert: async () => (await import('./alert/alert-page.tsx')).AlertPage,
   silences: async () => (await import('./silences/silences-page.tsx')).SilencesPage,

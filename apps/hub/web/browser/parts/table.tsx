@@ -3,8 +3,9 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { shellWords } from '../../words/shell.ts'
-import { param, setParams } from '../address/router.ts'
+import { currentPage, currentSearch, param, setParams } from '../address/router.ts'
 import { textsOf } from '../session.ts'
+import { useHeldRows } from './held-rows.ts'
 import type { Selection } from './selection.ts'
 
 const t = textsOf(shellWords)
@@ -118,10 +119,29 @@ const classOf = <Row,>({ isNumber, from }: Column<Row>): string | undefined =>
 const ariaSort = (sort: string, name: string | undefined) =>
   name === undefined ? undefined : sort === name ? 'ascending' : sort === `-${name}` ? 'descending' : undefined
 
+/** What waits while somebody is at the list; over the head of the table, so that nothing moves when it comes. */
+const Waiting = ({ count, onRelease }: { readonly count: number | null; readonly onRelease: () => void }) => (
+  <div class="held" role="status">
+    {count === null ? null : (
+      <button type="button" class="primary" onClick={onRelease}>
+        {count === 0 ? t('rows_changed') : t('new_rows', { count })}
+      </button>
+    )}
+  </div>
+)
+
+/** What the rows are asked by: the address, without the window that is seen. */
+function questionOf(): string {
+  const search = currentSearch()
+  search.delete('offset')
+  return `${currentPage.value?.name} ${search}`
+}
+
 export function Table<Row>(props: Props<Row>) {
-  const { columns, rows, keyOf, selection, offset = 0 } = props
-  const total = props.total ?? rows.length
+  const { columns, keyOf, selection } = props
   const body = useRef<HTMLTableSectionElement>(null)
+  const given = { rows: props.rows, total: props.total ?? props.rows.length, offset: props.offset ?? 0 }
+  const { rows, total, offset, waiting, release } = useHeldRows(body, given, questionOf(), keyOf)
   const seen = useSeen(body, total)
   const from = Math.max(seen.from, offset)
   const to = Math.max(from, Math.min(seen.to, offset + rows.length))
@@ -134,34 +154,37 @@ export function Table<Row>(props: Props<Row>) {
   }, [isOutside, onOffset, seen.from, total, rows.length])
   const width = columns.length + (selection ? 1 : 0)
   return (
-    <table class={props.isTall ? 'table tall' : 'table'} aria-label={props.label} aria-rowcount={total + 1}>
-      <thead>
-        <tr aria-rowindex={1}>
-          {selection ? (
-            <th scope="col" class="select">
-              <input
-                type="checkbox"
-                aria-label={t('select_all')}
-                checked={rows.length > 0 && rows.every(row => selection.has(keyOf(row)))}
-                onChange={event => selection.setAll(rows.map(keyOf), event.currentTarget.checked)}
-              />
-            </th>
-          ) : null}
-          {columns.map(column => (
-            <th key={column.key} scope="col" class={classOf(column)} aria-sort={ariaSort(param('sort'), column.sort)}>
-              <SortHead column={column} />
-            </th>
+    <>
+      <Waiting count={waiting} onRelease={release} />
+      <table class={props.isTall ? 'table tall' : 'table'} aria-label={props.label} aria-rowcount={total + 1}>
+        <thead>
+          <tr aria-rowindex={1}>
+            {selection ? (
+              <th scope="col" class="select">
+                <input
+                  type="checkbox"
+                  aria-label={t('select_all')}
+                  checked={rows.length > 0 && rows.every(row => selection.has(keyOf(row)))}
+                  onChange={event => selection.setAll(rows.map(keyOf), event.currentTarget.checked)}
+                />
+              </th>
+            ) : null}
+            {columns.map(column => (
+              <th key={column.key} scope="col" class={classOf(column)} aria-sort={ariaSort(param('sort'), column.sort)}>
+                <SortHead column={column} />
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody ref={body}>
+          <Spacer rows={from} columns={width} />
+          {rows.slice(from - offset, to - offset).map((row, index) => (
+            <TableRow key={keyOf(row)} row={row} rowIndex={from + index + 2} table={props} />
           ))}
-        </tr>
-      </thead>
-      <tbody ref={body}>
-        <Spacer rows={from} columns={width} />
-        {rows.slice(from - offset, to - offset).map((row, index) => (
-          <TableRow key={keyOf(row)} row={row} rowIndex={from + index + 2} table={props} />
-        ))}
-        <Spacer rows={total - to} columns={width} />
-      </tbody>
-    </table>
+          <Spacer rows={total - to} columns={width} />
+        </tbody>
+      </table>
+    </>
   )
 }
 

@@ -3,7 +3,7 @@ import type { ParsedMetrics, SeriesOfServer } from '../../../../../core/admin-ap
 import { aggregates } from '../../../../../core/query/series-request.ts'
 import { askMetrics } from '../../../servers/collector-questions.ts'
 import { rangeOf, type TimeRange } from '../../address/time-range.ts'
-import type { View } from '../view.ts'
+import type { View, ViewContext } from '../view.ts'
 import type { Labels } from './charts.ts'
 import { type CollectorState, shownServer } from './head.ts'
 
@@ -70,26 +70,38 @@ function readableFrom(data: ParsedMetrics, { fromMs, toMs }: TimeRange, nowMs: n
   return data.retention_locked_before === undefined && toMs < limitMs ? limitMs : null
 }
 
+type AskedRange = TimeRange & { readonly agg: string }
+
+/** The points of metrics of a server that the company has, over a range. */
+export async function seriesOfServer(
+  { hub, companyId }: ViewContext,
+  serverId: string,
+  metrics: readonly string[],
+  { agg, ...range }: AskedRange,
+): Promise<SeriesView> {
+  const nowMs = hub.now()
+  const { data, note } = await askMetrics(hub, { id: serverId, companyId }, metrics, { ...range, agg })
+  return {
+    ...range,
+    ...(data === null ? { startMs: range.fromMs, stepMs: 30_000, metrics: [] } : gridOf(data)),
+    readableFromMs: data === null ? null : readableFrom(data, range, nowMs),
+    lockedBeforeMs: data?.retention_locked_before === undefined ? null : Date.parse(data.retention_locked_before),
+    leftOut: data?.left_out ?? [],
+    collector: note.reason ?? 'ok',
+  }
+}
+
 export const serverSeriesView: View<SeriesView> = {
   permissions: ['monitoring.view', 'servers.view'],
   optional: ['servers.delete'],
   params: ['server', 'metrics', 'from', 'to', 'agg'],
   ageMs: 10_000,
   async make(context) {
-    const { hub, companyId, param } = context
+    const { hub, param } = context
     const { server } = await shownServer(context)
-    const nowMs = hub.now()
-    const range = rangeOf(param('from'), param('to'), nowMs)
+    const range = rangeOf(param('from'), param('to'), hub.now())
     const metrics = param('metrics').split(',').slice(0, METRICS_MAX)
     const agg = aggregates.find(known => known === param('agg')) ?? 'avg'
-    const { data, note } = await askMetrics(hub, { id: server.id, companyId }, metrics, { ...range, agg })
-    return {
-      ...range,
-      ...(data === null ? { startMs: range.fromMs, stepMs: 30_000, metrics: [] } : gridOf(data)),
-      readableFromMs: data === null ? null : readableFrom(data, range, nowMs),
-      lockedBeforeMs: data?.retention_locked_before === undefined ? null : Date.parse(data.retention_locked_before),
-      leftOut: data?.left_out ?? [],
-      collector: note.reason ?? 'ok',
-    }
+    return seriesOfServer(context, server.id, metrics, { ...range, agg })
   },
 }

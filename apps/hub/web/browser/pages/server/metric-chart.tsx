@@ -4,6 +4,7 @@ import { useEffect, useMemo, useRef } from 'preact/hooks'
 import type { ServerAlert } from '../../../views/server/alerts.ts'
 import type { ChartOfMetric, CoveringRule, Labels } from '../../../views/server/charts.ts'
 import type { GridSeries } from '../../../views/server/series.ts'
+import { compareWords } from '../../../words/compare.ts'
 import { metricWords } from '../../../words/metrics.ts'
 import { serverWords } from '../../../words/server.ts'
 import { isUtc, valueText } from '../../format.ts'
@@ -16,6 +17,7 @@ import type { Loaded, SeriesLoader } from './series-loader.ts'
 
 const t = textsOf(serverWords)
 const metricText = textsOf(metricWords)
+const compareText = textsOf(compareWords)
 
 /** The words of a metric; of one that has none its name. */
 export const metricTitle = (metric: string): string =>
@@ -92,13 +94,15 @@ type Props = {
   readonly note?: string
   /** Leads to the rule editor; null for who may not change rules. */
   readonly ruleHref: string | null
+  /** Leads to the same metric of other servers. */
+  readonly compareHref?: string
   /** A range was drawn; missing: all charts of the page show it. */
   readonly onRange?: (fromMs: number, toMs: number) => void
 }
 
 const metricOf = (seriesKey: string): string => seriesKey.split('{', 1)[0] ?? ''
 
-export function MetricChart({ chart, loader, alerts, note, ruleHref, onRange = showRange }: Props) {
+export function MetricChart({ chart, loader, alerts, note, ruleHref, compareHref, onRange = showRange }: Props) {
   const { metric, unit, labels, rules } = chart
   const place = useRef<HTMLDivElement>(null)
   const title = metricTitle(metric)
@@ -142,6 +146,12 @@ export function MetricChart({ chart, loader, alerts, note, ruleHref, onRange = s
         {ruleHref === null ? null : (
           <a class="chart-rule" href={ruleHref}>
             {t('rule_from_chart')}
+            <span class="visually-hidden"> {title}</span>
+          </a>
+        )}
+        {compareHref === undefined ? null : (
+          <a class="chart-rule" href={compareHref}>
+            {compareText('from_chart')}
             <span class="visually-hidden"> {title}</span>
           </a>
         )}

@@ -9,7 +9,7 @@ import type { ChartOfMetric, ChartsView } from '../../../views/server/charts.ts'
 import { chartWords } from '../../../words/charts.ts'
 import { metricWords } from '../../../words/metrics.ts'
 import { serverWords } from '../../../words/server.ts'
-import { param, setParams } from '../../address/router.ts'
+import { hrefTo, param, setParams } from '../../address/router.ts'
 import { dayAndClock } from '../../format.ts'
 import { usePageKeys } from '../../keys.ts'
 import { Fault } from '../../parts/fault.tsx'
@@ -105,6 +105,10 @@ function ruleHref(serverId: string, chart: ChartOfMetric): string | null {
   return `/c/${encodeURIComponent(company.slug)}/rules/new?${search}`
 }
 
+/** The same metric and time, beside the servers where it is highest. */
+const compareHref = (serverId: string, { metric }: ChartOfMetric): string =>
+  hrefTo('compare', {}, { metric, servers: serverId, from: param('from'), to: param('to') })
+
 type ChartsProps = { readonly serverId: string; readonly loader: SeriesLoader; readonly alerts: readonly ServerAlert[] }
 
 const ChartGrid = ({
@@ -124,6 +128,7 @@ const ChartGrid = ({
         alerts={shared.alerts}
         note={noteOf?.(chart.metric)}
         ruleHref={ruleHref(shared.serverId, chart)}
+        compareHref={compareHref(shared.serverId, chart)}
       />
     ))}
   </div>

@@ -3,9 +3,10 @@
 import { useState } from 'preact/hooks'
 import type { ServerMapView } from '../../../views/server-map.ts'
 import type { MatchingServersView, ServerRow, ServersView } from '../../../views/servers.ts'
+import { compareWords } from '../../../words/compare.ts'
 import { serversWords } from '../../../words/servers.ts'
 import { shellWords } from '../../../words/shell.ts'
-import { hrefTo, param, setParams } from '../../address/router.ts'
+import { goTo, hrefTo, param, setParams } from '../../address/router.ts'
 import { Fault } from '../../parts/fault.tsx'
 import { FilterField, NothingMatches } from '../../parts/filter-field.tsx'
 import { noticeLine } from '../../parts/notice-line.ts'
@@ -23,6 +24,7 @@ import { ServerMap } from './server-map.tsx'
 
 const t = textsOf(serversWords)
 const shell = textsOf(shellWords)
+const compare = textsOf(compareWords)
 
 const STATES = ['online', 'down', 'unknown', 'maintenance', 'draft', 'alerts', 'silenced']
 const mayChange = may('servers.manage')
@@ -74,8 +76,20 @@ function ServerList({ data, selection }: { readonly data: ServersView; readonly 
   )
 }
 
-const ActButtons = ({ onAsk }: { readonly onAsk: (act: Asked['act']) => void }) => (
+const COMPARED_MAX = 8
+
+type ActProps = { readonly ids: readonly string[]; readonly onAsk: (act: Asked['act']) => void }
+
+const ActButtons = ({ ids, onAsk }: ActProps) => (
   <>
+    <button
+      type="button"
+      disabled={ids.length > COMPARED_MAX}
+      title={ids.length > COMPARED_MAX ? compare('compare_max') : undefined}
+      onClick={() => goTo(hrefTo('compare', {}, { servers: ids.join(',') }))}
+    >
+      {compare('compare')}
+    </button>
     {mayChange ? (
       <>
         <button type="button" onClick={() => onAsk('status')}>
@@ -153,12 +167,11 @@ function ListOfServers() {
     reload()
   }
   const isTable = param('view') !== 'cards'
-  const maySelect = (mayChange || maySilence) && isTable
   return (
     <>
       <Head matching={data.matching} total={data.counts.all} />
       <Tools data={data} />
-      {maySelect ? (
+      {isTable ? (
         <SelectionBar
           selected={selection.size}
           matching={data.matching}
@@ -166,11 +179,12 @@ function ListOfServers() {
           onClear={clear}
         >
           <ActButtons
+            ids={selection.all}
             onAsk={act => setAsked({ act, ids: selection.all, names: matchingNames ?? namesIn(data.rows, selection) })}
           />
         </SelectionBar>
       ) : null}
-      <ServerList data={data} selection={maySelect ? selection : undefined} />
+      <ServerList data={data} selection={isTable ? selection : undefined} />
       {asked?.act === 'silence' ? (
         <SilenceDialog start={{ serverIds: asked.ids }} onClose={close} onDone={done} />
       ) : asked === null ? null : (

@@ -28,6 +28,8 @@ type Props = {
   /** For how long a condition held before its alert opened. */
   readonly pending?: Span | null
   readonly height?: number
+  /** The highest value of all charts of one scale. */
+  readonly scaleMax?: number
   readonly onRange: (fromMs: number, toMs: number) => void
   /** Stands below the legend. */
   readonly children?: ComponentChildren
@@ -116,15 +118,26 @@ function usePlot(data: PlotData | null, height: number, events: PlotEvents, isSh
 const nothing: readonly never[] = []
 
 export function Chart(props: Props) {
-  const { title, unit, data, thresholds = nothing, periods = nothing, pending = null, height = HEIGHT } = props
+  const {
+    title,
+    unit,
+    data,
+    thresholds = nothing,
+    periods = nothing,
+    pending = null,
+    height = HEIGHT,
+    scaleMax = 0,
+  } = props
   const { onRange, children } = props
   const cursor = useSignal<number | null>(null)
   const isTable = useSignal(false)
   const titleId = useId()
   const plotData = useMemo(
     () =>
-      data === null || data.lines.length === 0 ? null : { ...toPlotData(data, unit), thresholds, periods, pending },
-    [data, unit, thresholds, periods, pending],
+      data === null || data.lines.length === 0
+        ? null
+        : { ...toPlotData(data, unit), thresholds, periods, pending, scaleMax },
+    [data, unit, thresholds, periods, pending, scaleMax],
   )
   const onCursor = (index: number | null) => {
     cursor.value = index
@@ -169,7 +182,10 @@ export function Chart(props: Props) {
   )
 }
 
-function toPlotData(data: ChartData, unit: string | null): Omit<PlotData, 'thresholds' | 'periods' | 'pending'> {
+function toPlotData(
+  data: ChartData,
+  unit: string | null,
+): Omit<PlotData, 'thresholds' | 'periods' | 'pending' | 'scaleMax'> {
   const { startMs, stepMs, fromMs, toMs } = data
   const lines = data.lines.map(({ key, values }) => ({ values, past: data.past?.lines.get(key) ?? null }))
   return { startMs, stepMs, fromMs, toMs, unit, lines, zones: zonesOf(data), nowMs: nowMs() }

@@ -23,6 +23,8 @@ export type PlotData = TimeGrid & {
   readonly pending: Span | null
   readonly zones: readonly Zone[]
   readonly nowMs: number
+  /** The scale reaches at least that far: of charts that are compared. */
+  readonly scaleMax: number
 }
 
 export type PlotEvents = {
@@ -43,8 +45,12 @@ const PERCENT_WHOLE_FROM = 25
 const plots = new Set<Plot>()
 
 /** From zero, unless values are below; percent ends at 100 unless all of it happens far below. */
-function valueRange({ unit, thresholds }: PlotData, min: number | null, max: number | null): [number, number] {
-  const [low, high] = [Math.min(0, min ?? 0), max ?? 1]
+function valueRange(
+  { unit, thresholds, scaleMax }: PlotData,
+  min: number | null,
+  max: number | null,
+): [number, number] {
+  const [low, high] = [Math.min(0, min ?? 0), Math.max(scaleMax, max ?? 1)]
   if (unit === 'percent' && (high > PERCENT_WHOLE_FROM || thresholds.length > 0)) return [low, Math.max(100, high)]
   if (unit === 'bool') return [0, 1]
   // A threshold that is near is shown with its line; one far above would press the line to the ground.
