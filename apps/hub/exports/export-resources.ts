@@ -84,11 +84,17 @@ const nameOf = (kind: Kind): string =>
     .join('-')
 
 function ofKind(kind: Kind): ExportResource {
+  // Nothing of a secret is exported, not even whether there is one.
+  const secrets = new Set(
+    Object.entries(kind.fields).flatMap(([name, { isSecret }]) => (isSecret ? [`${name}_set`] : [])),
+  )
+  const without = (row: Exported): Exported =>
+    Object.fromEntries(Object.entries(row).filter(([member]) => !secrets.has(member)))
   const rows = collection({
     ...rowCollection(kind),
-    response: listResponse(kind),
+    response: Type.Omit(listResponse(kind), [...secrets]),
     present: () => ({}),
-    presentPage: (found, asker) => presentList(kind, asker, found as readonly Found[]),
+    presentPage: async (found, asker) => (await presentList(kind, asker, found as readonly Found[])).map(without),
   })
   return listed(nameOf(kind), kind.info.permissions.view, rows as KeyedList<unknown>)
 }
