@@ -100,6 +100,9 @@ async function fill(): Promise<void> {
     await make('nameserver', '/dns/servers', { name: `ns-${index}`, host: '127.0.0.1', port: 1 })
     const { body } = await call('POST', `/dns/zones/${data.id}/records`, { type: 'A', name: 'www', value: '192.0.2.7' })
     remember('record', body.data.id)
+    const edge = await make('proxy', '/proxies', { name: `edge ${index}`, check_interval_seconds: 0 })
+    const site = await call('POST', `/proxies/${edge.data.id}/sites`, { hostnames: ['a.example.com'] })
+    remember('site', site.body.data.id)
     const target = { kind: 'external', host: '127.0.0.1' }
     await make('connection', '/connections', { source: { kind: 'service', name: `shop ${index}` }, target, port: 1 })
   }

@@ -5,9 +5,6 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { testDueProxies } from '../../apps/hub/proxies/proxy-schedule.ts'
-import { proxySiteKind } from '../../apps/hub/proxies/proxy-site.ts'
-import { checkSite } from '../../apps/hub/proxies/site-check.ts'
-import { findRow } from '../../apps/hub/resources/resource-rows.ts'
 import { freePort } from '../../apps/standalone/ports.ts'
 import { runProgram } from '../support/foreign-program.ts'
 import { PROXY_ADDRESS, startMicrosocks, startTinyproxy } from '../support/forward-proxy.ts'
@@ -27,26 +24,19 @@ let page = { status: 200, text: 'the shop' }
 type Visit = { readonly from: string; readonly path: string; readonly headers: Headers; readonly text: string }
 const visits: Visit[] = []
 
+/** A certificate of localhost that vouches for itself. */
+function selfSigned(key: string, crt: string): void {
+  const names = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost', '-days', '5', '-nodes']
+  const newKey = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-keyout', key]
+  expect(runProgram(['openssl', 'req', '-x509', ...newKey, ...names, '-out', crt]).code).toBe(0)
+}
+
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'proxies-'))
   hub = await TestHub.start({ 'webhooks.allow_private': true })
   tenant = await hub.tenant()
   const [key, crt] = [join(folder, 'key'), join(folder, 'crt')]
-  const names = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost', '-days', '5', '-nodes']
-  runProgram([
-    'openssl',
-    'req',
-    '-x509',
-    '-newkey',
-    'ec',
-    '-pkeyopt',
-    'ec_paramgen_curve:P-256',
-    ...names,
-    '-keyout',
-    key,
-    '-out',
-    crt,
-  ])
+  selfSigned(key, crt)
   const answer = async (request: Request, server: { requestIP(of: Request): { address: string } | null }) => {
     const { pathname: path } = new URL(request.url)
     visits.push({
@@ -282,28 +272,34 @@ describe('sites', () => {
     expect(codesOf(await siteShown(of, site))).toEqual([])
   })
 
-  test('[RES-093] another certificate than the bound one is told from it', async () => {
+  test('[RES-093] a site that serves another certificate than its own says so, and each is a deployment', async () => {
     const of = await edge()
-    const { id } = await made(`/proxies/${of.id}/sites`, { hostnames: ['localhost'], redirect_https: true })
-    const site = await findRow(proxySiteKind, hub.hub.database.db, tenant.companyId, id)
-    const { listen } = await shown(of)
-    const proxyOfSite = { companyId: tenant.companyId, addresses: ['127.0.0.1'], listen, extraRoots: null }
-    const [line = ''] = runProgram([
-      'openssl',
-      'x509',
-      '-noout',
-      '-fingerprint',
-      '-sha256',
-      '-in',
-      join(folder, 'crt'),
-    ]).output.split('\n')
-    const fingerprint = line.split('=')[1] ?? ''
-    const same = await checkSite(hub.hub, proxyOfSite, site, fingerprint)
-    expect(same).toMatchObject({
-      certificate_matches: true,
-      certificate_fingerprint: fingerprint.replaceAll(':', '').toLowerCase(),
-    })
-    expect((await checkSite(hub.hub, proxyOfSite, site, 'ab'.repeat(32))).certificate_matches).toBe(false)
+    const [key, crt] = [join(folder, 'other.key'), join(folder, 'other.crt')]
+    selfSigned(key, crt)
+    const certificate = async (file: string): Promise<string> =>
+      (await made('/certificates', { name: `bound ${count++}`, pem: readFileSync(file, 'utf8') })).id
+    const [own, other] = [await certificate(join(folder, 'crt')), await certificate(crt)]
+    const deployed = async (id: string) =>
+      (await tenant.call('GET', `/certificates/${id}/deployments`)).body.data.map((each: Json) => [
+        each.kind,
+        each.made_by,
+        each.host,
+        each.port,
+      ])
+    const link = ['proxy_site', 'link', 'localhost', secured.port]
+    const site = await made(`/proxies/${of.id}/sites`, { hostnames: ['localhost'], certificate_id: other })
+    expect([site.redirect_https, await deployed(other)]).toEqual([true, [link]])
+    expect((await run(of)).result.sites[0]).toMatchObject({ certificate_matches: false })
+    expect(codesOf(await siteShown(of, site))).toContain('wrong_certificate')
+    await tenant.call('PATCH', `/proxies/${of.id}/sites/${site.id}`, { certificate_id: own })
+    expect([await deployed(other), await deployed(own)]).toEqual([[], [link]])
+    expect((await run(of)).result.sites[0]).toMatchObject({ certificate_matches: true })
+    expect(codesOf(await siteShown(of, site))).not.toContain('wrong_certificate')
+    expect((await tenant.call('DELETE', `/certificates/${own}`)).body.referrers[0]).toMatchObject({ id: site.id })
+    await tenant.call('DELETE', `/proxies/${of.id}`)
+    expect(await deployed(own)).toEqual([])
+    await tenant.call('PATCH', `/proxies/${of.id}`, { deleted_at: null })
+    expect(await deployed(own)).toEqual([link])
   })
 
   test('[RES-090] what is disabled is not looked at, and its health is unknown', async () => {

@@ -1,14 +1,15 @@
 // Tests of a connection. The hub connects, or asks for the path; of a connection that an agent probes it can also tell
 // what the agent saw last.
-import { connect } from 'node:net'
 import type { Unchecked } from '../../../core/json-object.ts'
 import { findCheck } from '../checks/check-list.ts'
 import { latestResult } from '../checks/latest-check-results.ts'
+import { NoConnection, openConnection } from '../platform/connection.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
 import { invalidField } from '../platform/http/api-error.ts'
 import { callAddress, refuseTarget, resolveTarget } from '../platform/outbound.ts'
 import type { Editor } from '../resources/editor.ts'
 import { RunFailed } from '../resources/runs.ts'
+import { wayOutOf } from '../way-out/way-out.ts'
 import { connectionKind } from './connection.ts'
 import { type Connection, isHttp } from './connection-fields.ts'
 import { noteResult } from './connection-state.ts'
@@ -27,16 +28,27 @@ type TestResult = {
 
 const NONE: TestResult = { up: false, seconds: null, status_code: null, resolved_address: null, error: null }
 
-function connectTcp(address: string, port: number, timeoutMs: number): Promise<TestError | null> {
-  const { promise, resolve } = Promise.withResolvers<TestError | null>()
-  const socket = connect({ host: address, port })
-  const timer = setTimeout(() => resolve('timeout'), timeoutMs)
-  socket.on('connect', () => resolve(null))
-  socket.on('error', () => resolve('refused'))
-  return promise.finally(() => {
-    clearTimeout(timer)
+/** By the company's way out, where it has one for probes. */
+const wayTo = ({ hub, companyId }: Editor, host: string, address: string) =>
+  wayOutOf(hub, companyId, 'probes', host, [address])
+
+const errorOf = ({ fault }: NoConnection): TestError => (fault === 'timeout' || fault === 'tls' ? fault : 'refused')
+
+async function connectTcp(
+  editor: Editor,
+  host: string,
+  place: { readonly host: string; readonly port: number },
+  timeoutMs: number,
+): Promise<TestError | null> {
+  try {
+    const via = await wayTo(editor, host, place.host)
+    const socket = await openConnection(place, via, performance.now() + timeoutMs)
     socket.destroy()
-  })
+    return null
+  } catch (error) {
+    if (!(error instanceof NoConnection)) throw error
+    return errorOf(error)
+  }
 }
 
 /** Errors of a certificate that is not to be trusted, as the runtime names them. */
@@ -46,32 +58,35 @@ const codeOf = (error: unknown): string =>
   error instanceof Error ? `${error.name} ${'code' in error ? String(error.code) : ''}` : ''
 
 async function get(
+  editor: Editor,
   target: string,
   address: string,
   connection: Connection,
 ): Promise<{ readonly error: TestError | null; readonly status: number | null }> {
   const timeoutMs = connection.probe_timeout_seconds * 1000
   try {
-    const response = await callAddress(new URL(target), address, { timeoutMs })
+    const url = new URL(target)
+    const response = await callAddress(url, address, { timeoutMs, via: await wayTo(editor, url.hostname, address) })
     await response.body?.cancel()
     const error = response.status === connection.probe_expect_status ? null : 'status'
     return { error, status: response.status }
   } catch (error) {
+    if (error instanceof NoConnection) return { error: errorOf(error), status: null }
     const code = codeOf(error)
     if (/Timeout/.test(code)) return { error: 'timeout', status: null }
     return { error: TLS_CODES.test(code) ? 'tls' : 'refused', status: null }
   }
 }
 
-async function testFromHub({ hub }: Editor, connection: Connection, host: string): Promise<TestResult> {
+async function testFromHub(editor: Editor, connection: Connection, host: string): Promise<TestResult> {
   const timeoutMs = connection.probe_timeout_seconds * 1000
-  const resolved = await resolveTarget(hub.config, host, timeoutMs)
+  const resolved = await resolveTarget(editor.hub.config, host, timeoutMs)
   if ('fault' in resolved) return { ...NONE, error: resolved.fault }
   const [address = ''] = resolved.addresses
   const startedAt = performance.now()
   const { error, status } = isHttp(connection)
-    ? await get(probeTarget(host, connection), address, connection)
-    : { error: await connectTcp(address, connection.port ?? 0, timeoutMs), status: null }
+    ? await get(editor, probeTarget(host, connection), address, connection)
+    : { error: await connectTcp(editor, host, { host: address, port: connection.port ?? 0 }, timeoutMs), status: null }
   const seconds = Math.round(performance.now() - startedAt) / 1000
   return { up: error === null, seconds, status_code: status, resolved_address: address, error }
 }

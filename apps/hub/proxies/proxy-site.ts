@@ -23,6 +23,7 @@ import {
 } from '../resources/field.ts'
 import { columnNamed, defineKind, type RowOf, type Write } from '../resources/kind.ts'
 import { NEVER_PROBED, proxyKind, refuseForward, SITE_CODES } from './proxy.ts'
+import { linkCertificates } from './site-certificates.ts'
 
 const upstreamKinds = ['virtual_server', 'lb_pool', 'server'] as const
 const STATUSES_MAX = 50
@@ -240,7 +241,13 @@ type Written = {
   readonly after: ProxySite | null
 }
 
-async function afterWrite({ tx, before, after }: Written): Promise<void> {
+const servedAs = (site: ProxySite | null): string =>
+  JSON.stringify([site?.certificate_id ?? null, site?.hostnames[0], site?.enabled])
+
+async function afterWrite({ tx, editor, before, after }: Written): Promise<void> {
+  const site = after ?? before
+  if (site && (!after || servedAs(before) !== servedAs(after)))
+    await linkCertificates(tx, editor, site.proxy_id, site.id)
   if (!after) return
   if (!before || isProbedOtherwise(before, after))
     await tx.db.execute(sql`update proxies set next_check_at = now() where id = ${after.proxy_id}`)

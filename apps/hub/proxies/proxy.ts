@@ -33,6 +33,7 @@ import {
 import { columnNamed, defineKind, type RowOf, type Write } from '../resources/kind.ts'
 import { refuseInUse } from '../resources/references.ts'
 import { frozenConfig, isConfigStale } from './revisions.ts'
+import { linkCertificates } from './site-certificates.ts'
 
 /** Members stand in the order in which the database gives them back, so that what is equal compares as equal. */
 const USUAL_LISTEN: readonly Listener[] = [
@@ -163,6 +164,8 @@ async function followSites(tx: Tx, { id, company_id, enabled, check_interval_sec
     where company_id = ${company_id} and proxy_id = ${id}`)
 }
 
+const servedAs = (proxy: ProxyRow | null): string => JSON.stringify([proxy?.enabled, proxy?.listen])
+
 type Written = {
   readonly tx: Tx
   readonly editor: Editor
@@ -171,6 +174,8 @@ type Written = {
 }
 
 async function afterWrite({ tx, editor, before, after }: Written): Promise<void> {
+  const proxy = after ?? before
+  if (proxy && (!after || servedAs(before) !== servedAs(after))) await linkCertificates(tx, editor, proxy.id)
   if (!after) return
   const isSameClock =
     before?.enabled === after.enabled && before.check_interval_seconds === after.check_interval_seconds
