@@ -1,5 +1,8 @@
 // Load balancers over HTTP: pools, members, what may be drained, and states that follow from the hub's own records.
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { sql } from 'drizzle-orm'
 import { watchLoadBalancers } from '../../apps/hub/load-balancers/watch.ts'
 import { alertEvent } from './alert-event.ts'
@@ -312,6 +315,65 @@ describe('taking members out', () => {
       ['enabled', null],
     ])
     expect((await auditOf(members[0].id))[0]).toMatchObject({ action: 'lb_member.update', actor: { type: 'system' } })
+  })
+})
+
+describe('configuration', () => {
+  const config = async (of: Json, format: string): Promise<Json> =>
+    (await got(`${at(of)}?include=config&format=${format}`)).config
+  const members = [
+    address(1, { weight: 300 }),
+    address(2, { backup: true, max_connections: 50 }),
+    { name: 'v 6 "quoted"', address: '2001:db8::1', port: 81 },
+  ]
+  const health_check = { type: 'http', path: '/health', expect_status: 204 }
+
+  test('[RES-079] [RES-025] the text holds what is enabled, and HAProxy takes it', async () => {
+    const { of, pool } = await served(members, { health_check, persistence: 'cookie', algorithm: 'least_connections' })
+    await tenant.call('PATCH', at(of), { password: 'hidden-word', username: 'admin' })
+    const api = await made(at(of, 'pools'), { name: 'api pool\n}', persistence: 'source_ip', members: [address(9)] })
+    const list = at(of, 'virtual-servers')
+    const rules = [
+      { host: '*.example.net', path_prefix: '/api', pool_id: api.id },
+      { host: 'a.example.net', pool_id: pool.id },
+    ]
+    await made(list, { name: 'ruled', address: '2001:db8::2', port: 8080, rules, pool_id: pool.id })
+    await made(list, { name: 'off', address: '192.0.2.1', port: 99, enabled: false, pool_id: pool.id })
+    const { text, sha256, warnings } = await config(of, 'haproxy')
+    for (const part of ['frontend www', 'frontend ruled', 'backend web', 'backend api_pool__', 'server v_6__quoted_ '])
+      expect(text).toContain(part)
+    expect(text).not.toMatch(/off|hidden-word/)
+    expect(warnings).toEqual(['web: 10.0.0.1:80 has a weight over 256'])
+    const folder = mkdtempSync(join(tmpdir(), 'lb-config-'))
+    writeFileSync(join(folder, 'haproxy.cfg'), text.replace('bind [2001:db8::2]', 'bind [::1]'))
+    const checked = Bun.spawnSync(['/usr/sbin/haproxy', '-c', '-f', join(folder, 'haproxy.cfg')])
+    rmSync(folder, { recursive: true, force: true })
+    expect([checked.exitCode, checked.stderr.toString()]).toEqual([0, expect.not.stringContaining('ALERT')])
+    const again = await tenant.call('GET', `${at(of)}?include=config`, undefined, { 'If-None-Match': `"${sha256}"` })
+    expect([again.status, again.headers.get('etag')]).toEqual([304, `"${sha256}"`])
+    await tenant.call('PATCH', at(of, 'pools', pool.id), { algorithm: 'random' })
+    expect((await config(of, 'haproxy')).sha256).not.toBe(sha256)
+  })
+
+  test('[RES-025] what NGINX cannot say stands in warnings', async () => {
+    const { of, pool } = await served(members, { health_check, persistence: 'cookie' })
+    const udp = await made(at(of, 'pools'), { name: 'dns', protocol: 'udp', members: [address(3, { port: 53 })] })
+    const list = at(of, 'virtual-servers')
+    await made(list, { name: 'dns', address: '192.0.2.1', port: 53, protocol: 'udp', pool_id: udp.id })
+    await made(list, { name: 'raw', address: '192.0.2.1', port: 81, protocol: 'tcp', pool_id: pool.id })
+    const { text, warnings } = await config(of, 'nginx')
+    for (const part of [
+      'upstream web {',
+      'listen 192.0.2.1:80 default_server;',
+      'proxy_pass http://web;',
+      'listen 192.0.2.1:53 udp;',
+    ])
+      expect(text).toContain(part)
+    expect(warnings).toEqual([
+      'raw: another virtual server needs its pool as http; left out',
+      'web: persistence by cookie needs NGINX Plus',
+      'web: health checks need NGINX Plus',
+    ])
   })
 })
 

@@ -3,16 +3,25 @@ import { Type } from '@sinclair/typebox'
 import type { Unchecked } from '../../../core/json-object.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
 import { invalidField } from '../platform/http/api-error.ts'
-import { boolean, flag, flagOf } from '../platform/http/request-schema.ts'
-import { answer } from '../platform/http/response-schema.ts'
+import { boolean, flag, flagOf, oneOf } from '../platform/http/request-schema.ts'
+import { answer, named } from '../platform/http/response-schema.ts'
 import { type Route, type RouteContext, route } from '../platform/http/route.ts'
 import { editorOf } from '../resources/editor.ts'
 import { bodyOf, type Kind } from '../resources/kind.ts'
-import { answerOf, expectedOf, onePath, replyWith, resourceOf, usualRoutes } from '../resources/kind-routes.ts'
-import { runResponse } from '../resources/resource-response.ts'
+import {
+  answerOf,
+  expectedOf,
+  onePath,
+  replyUnlessKnown,
+  replyWith,
+  resourceOf,
+  usualRoutes,
+} from '../resources/kind-routes.ts'
+import { runResponse, showResponse } from '../resources/resource-response.ts'
 import { findRow } from '../resources/resource-rows.ts'
 import { presentRun, startRun, takeAct } from '../resources/runs.ts'
 import { deleteResource } from '../resources/write-resource.ts'
+import { configFormats, configOf, configResponse, usualFormat } from './device-config.ts'
 import { lbMemberKind } from './lb-member.ts'
 import { loadBalancerKind } from './load-balancer.ts'
 import { createPool, membersSchema, poolKind } from './pool-with-members.ts'
@@ -86,6 +95,29 @@ const sync = route({
   },
 })
 
+const showDevice = route({
+  method: 'GET',
+  path: ONE,
+  tag: TAG,
+  summary: 'Show a load balancer; with its configuration on request',
+  permissions: VIEW,
+  query: Type.Object({ include: Type.Optional(oneOf(['config'])), format: Type.Optional(oneOf(configFormats)) }),
+  resource: deviceOf,
+  answer: answer(
+    named('LoadBalancerWithConfig', {
+      ...showResponse(loadBalancerKind).properties,
+      config: Type.Optional(configResponse),
+    }),
+  ),
+  otherResponses: { 304: null },
+  async handle(context) {
+    const { resource: device, query } = context
+    if (query.include === undefined) return replyUnlessKnown(loadBalancerKind, context, device)
+    const config = await configOf(context, device, query.format ?? usualFormat(device))
+    return replyUnlessKnown(loadBalancerKind, context, device, { members: { config }, tag: `"${config.sha256}"` })
+  },
+})
+
 const status = route({
   method: 'GET',
   path: `${ONE}/status`,
@@ -102,7 +134,8 @@ const without = (routes: readonly Route[], method: string): readonly Route[] =>
   routes.filter(each => each.method !== method)
 
 export const loadBalancerRoutes: readonly Route[] = [
-  ...usualRoutes(loadBalancerKind),
+  ...usualRoutes(loadBalancerKind).filter(each => each.method !== 'GET' || each.path !== ONE),
+  showDevice,
   status,
   sync,
   ...without(usualRoutes(poolKind), 'POST'),

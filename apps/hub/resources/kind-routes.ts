@@ -34,6 +34,19 @@ export const isKnown = (context: RouteContext, known: string): boolean =>
     .split(',')
     .some(tag => tag.trim().replace(/^W\//, '') === known || tag.trim() === '*')
 
+/** Answers the resource whole, or 304 to who knows it; `more` are members beside its own, with the tag of all. */
+export async function replyUnlessKnown<Row extends CommonRow>(
+  kind: Kind<Row>,
+  context: RouteContext,
+  row: Found<Row>,
+  more: { readonly members: Unchecked; readonly tag: string } | null = null,
+): Promise<Reply> {
+  const tag = more?.tag ?? versionTag(row as Found)
+  if (isKnown(context, tag)) return new Reply(undefined, { status: 304, headers: { ETag: tag } })
+  const shown = await presentOne(kind as Kind, context, row as Found)
+  return new Reply({ data: { ...shown, ...more?.members } }, { headers: { ETag: tag } })
+}
+
 /** The path of one resource: of a kind with parts, also the beginning of theirs. */
 export const onePath = <Row extends CommonRow>({ info, parameter }: Kind<Row>): string => `${info.path}/:${parameter}`
 
@@ -149,12 +162,7 @@ function showRoute(kind: Kind, shown: TSchema): Route {
     resource: context => resourceOf(kind, context),
     answer: shown,
     otherResponses: { 304: null },
-    async handle(context) {
-      const row = context.resource
-      if (isKnown(context, versionTag(row)))
-        return new Reply(undefined, { status: 304, headers: { ETag: versionTag(row) } })
-      return replyWith(kind, context, row)
-    },
+    handle: context => replyUnlessKnown(kind, context, context.resource),
   })
 }
 
