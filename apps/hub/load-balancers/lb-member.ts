@@ -50,7 +50,8 @@ const fields = {
   weight: integerField(0, 1000, { fallback: 1 }),
   backup: booleanField({ fallback: false }),
   max_connections: integerField(1, 1_000_000, {}),
-  admin_state: choiceField(adminStates, { fallback: 'enabled', filter: true }),
+  /** An act of operators, which no manifest undoes. */
+  admin_state: choiceField(adminStates, { fallback: 'enabled', filter: true, manifest: false }),
   drain_until: timeField(KEPT),
   drain_then: internalField<AdminState | null>(name => textColumn(name), null),
   drain_started_at: internalField<Date | null>(timeColumn, null),

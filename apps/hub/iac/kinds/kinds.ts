@@ -3,6 +3,7 @@
 // own, and every kind of the registry.
 import { kinds } from '../../kinds.ts'
 import { checkKind } from './check-kind.ts'
+import { loadBalancerManifests } from './load-balancer-kind.ts'
 import type { ManifestKind } from './manifest-kind.ts'
 import { manifestKindOf } from './registry-kind.ts'
 import { ruleKind } from './rule-kind.ts'
@@ -11,6 +12,9 @@ import { silenceKind } from './silence-kind.ts'
 import { webhookKind } from './webhook-kind.ts'
 import { zoneKind } from './zone-kind.ts'
 
+/** Kinds of the registry whose manifests say their parts too. */
+const withFilesOfTheirOwn = new Set([zoneKind.resourceKind, loadBalancerManifests.resourceKind])
+
 export const manifestKinds: readonly ManifestKind[] = [
   serverKind,
   checkKind,
@@ -18,7 +22,8 @@ export const manifestKinds: readonly ManifestKind[] = [
   silenceKind,
   webhookKind,
   zoneKind,
-  ...kinds.flatMap(kind => (kind.info.kind === zoneKind.resourceKind ? [] : (manifestKindOf(kind) ?? []))),
+  loadBalancerManifests,
+  ...kinds.flatMap(kind => (withFilesOfTheirOwn.has(kind.info.kind) ? [] : (manifestKindOf(kind) ?? []))),
 ].sort((a, b) => a.order - b.order)
 
 const byName = new Map(manifestKinds.map(kind => [kind.kind, kind]))

@@ -1,0 +1,87 @@
+// Load balancers in manifests: whole lists of pools, members and virtual servers.
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { type Json, TestHub } from './hub-harness.ts'
+import { type Acme, acme, applied, manifest, submit } from './iac-rig.ts'
+
+setDefaultTimeout(60_000)
+let hub: TestHub
+let by: Acme
+
+beforeAll(async () => {
+  hub = await TestHub.start()
+  by = await acme(hub)
+})
+afterAll(() => hub.stop())
+
+const got = async (path: string): Promise<Json> => (await by.call('GET', path)).body.data
+const lb = (spec: Json) => manifest(by.slug, 'load-balancer', 'edge', { vendor: 'haproxy', ...spec })
+
+test('[RES-126] [RES-127] a device is made with all of its parts, and they become what the manifest says', async () => {
+  const server = manifest(by.slug, 'server', 'web-1', { ip_address: '10.0.0.1' })
+  const pools = [
+    {
+      name: 'web',
+      protocol: 'http',
+      members: [
+        { server: 'web-1', port: 80 },
+        { address: '10.0.0.2', port: 80 },
+      ],
+    },
+    { name: 'api', min_up: 1 },
+  ]
+  const virtual_servers = [
+    { name: 'www', address: '192.0.2.1', port: 80, pool: 'web', rules: [{ path_prefix: '/api', pool: 'api' }] },
+  ]
+  const first = await submit(hub, by, [lb({ pools, virtual_servers }), server])
+  expect([first.status, first.errors]).toEqual(['planned', []])
+  expect((await applied(by, first.id)).status).toBe('applied')
+  const [device] = await got('/load-balancers')
+  const tree = await got(`/load-balancers/${device.id}/status`)
+  expect(tree.pools.map((pool: Json) => [pool.name, pool.members.map((each: Json) => each.name)])).toEqual([
+    ['api', []],
+    ['web', ['10.0.0.2:80', 'web-1:80']],
+  ])
+  expect([device.origin, tree.virtual_servers[0].name]).toEqual(['iac', 'www'])
+  const again = await submit(hub, by, [lb({ pools, virtual_servers })])
+  expect(again.items.map((item: Json) => [item.action, item.diff])).toEqual([['none', []]])
+  const { data: exported } = (await by.call('GET', '/iac/export/load-balancer')).body
+  const planned = await submit(hub, by, exported)
+  expect(planned.items.map((item: Json) => [item.action, item.diff])).toEqual([['none', []]])
+
+  const web = tree.pools[1]
+  const members = `/load-balancers/${device.id}/pools/${web.id}/members`
+  // What operators do with members is theirs.
+  await by.call('PATCH', `${members}/${web.members[1].id}`, { admin_state: 'disabled' })
+  const less = {
+    pools: [
+      {
+        ...pools[0],
+        members: [
+          { server: 'web-1', port: 80 },
+          { address: '10.0.0.3', port: 80 },
+        ],
+      },
+    ],
+  }
+  const second = await submit(hub, by, [
+    lb({ ...less, virtual_servers: [{ name: 'www', address: '192.0.2.1', port: 80, pool: 'web', rules: [] }] }),
+  ])
+  expect(second.errors).toEqual([])
+  expect((await applied(by, second.id)).status).toBe('applied')
+  expect((await got(members)).map((row: Json) => [row.name, row.admin_state])).toEqual([
+    ['10.0.0.3:80', 'enabled'],
+    ['web-1:80', 'disabled'],
+  ])
+  expect((await got(`/load-balancers/${device.id}/pools`)).map((row: Json) => row.name)).toEqual(['web'])
+})
+
+test('[RES-061] a fault of a part is named by its place', async () => {
+  const run = await submit(hub, by, [
+    manifest(by.slug, 'load-balancer', 'broken', {
+      vendor: 'haproxy',
+      pools: [{ name: 'web', members: [{ address: '10.0.0.1', port: 0 }] }],
+    }),
+  ])
+  expect(run.status).toBe('invalid')
+  expect(JSON.stringify(run.errors)).toContain('port')
+})
