@@ -29,7 +29,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await browser?.close()
   await site?.stop()
-}, 30_000)
+}, 120_000)
 
 const api = async (method: string, path: string, body?: unknown): Promise<Json> => {
   const answer = await site.api(method, `/api/v1${path}`, body)
@@ -202,4 +202,4 @@ test('a server and an alert are printed on A4 with their charts, values and the 
     await page.emulateMedia({ media: 'screen' })
   }
   await context.close()
-}, 60_000)
+}, 120_000)

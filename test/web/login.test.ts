@@ -13,8 +13,8 @@ beforeAll(async () => {
   hub = await TestHub.start({ 'rate.session_per_minute': 100_000, trusted_proxies: '127.0.0.1' })
   tenant = await hub.tenant()
   person = await newPerson(hub, tenant.companyId)
-}, 60_000)
-afterAll(() => hub.stop(), 30_000)
+}, 120_000)
+afterAll(() => hub.stop(), 120_000)
 
 const get = (path: string, headers: Record<string, string> = {}) =>
   fetch(`${hub.url}${path}`, { headers, redirect: 'manual' })

@@ -85,7 +85,7 @@ afterAll(async () => {
   await browser?.close()
   await admin?.stop()
   await hub?.stop()
-}, 30_000)
+}, 120_000)
 
 const open = (path: string) => page.goto(`${hub.url}/c/${slug}${path}`)
 const rules = async (): Promise<Json[]> => (await tenant.call('GET', '/monitoring/rules?per_page=15')).body.data

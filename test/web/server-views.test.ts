@@ -32,8 +32,8 @@ beforeAll(async () => {
   foreignId = await make(other, 'web-01')
   viewer = await as(SEE)
   admin = await as(['*'])
-}, 60_000)
-afterAll(() => hub.stop(), 30_000)
+}, 120_000)
+afterAll(() => hub.stop(), 120_000)
 
 test('every view of a server of the company is answered; one of another company, and one of nobody, are 404 alike', async () => {
   for (const view of views) {

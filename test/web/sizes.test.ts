@@ -22,7 +22,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await browser?.close()
   await site?.stop()
-}, 30_000)
+}, 120_000)
 
 type Loaded = { readonly type: string; readonly encoding: string | undefined; readonly bytes: number }
 
@@ -70,4 +70,4 @@ for (const path of ['/', '/servers', '/alerts', '/silences'])
     expect(sizeOf(loaded, 'text/html')).toBeLessThanOrEqual(30_000)
     expect(sizeOf(loaded, 'javascript')).toBeLessThanOrEqual(45_000)
     expect(sizeOf(loaded, 'text/css')).toBeLessThanOrEqual(12_000)
-  }, 60_000)
+  }, 120_000)

@@ -10,8 +10,8 @@ let tenant: Tenant
 beforeAll(async () => {
   hub = await TestHub.start({ 'rate.session_per_minute': 100_000, 'rate.token_max_per_minute': 500 })
   tenant = await hub.tenant()
-}, 60_000)
-afterAll(() => hub.stop(), 30_000)
+}, 120_000)
+afterAll(() => hub.stop(), 120_000)
 
 const MAKER = ['api-tokens.manage', 'monitoring.view', 'servers.view']
 type Maker = { readonly person: Person; readonly session: Session }

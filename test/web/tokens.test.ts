@@ -13,8 +13,8 @@ beforeAll(async () => {
   tenant = await hub.tenant()
   manager = await newPerson(hub, tenant.companyId, ['api-tokens.manage', 'monitoring.view', 'servers.view'], 'Mira <M>')
   session = await logIn(hub.url, manager.email)
-}, 60_000)
-afterAll(() => hub.stop(), 30_000)
+}, 120_000)
+afterAll(() => hub.stop(), 120_000)
 
 const get = (path: string, cookie = '') => fetch(`${hub.url}${path}`, { headers: { cookie }, redirect: 'manual' })
 const post = (path: string, fields: Record<string, string> | [string, string][], cookie = '') =>

@@ -14,11 +14,11 @@ beforeAll(async () => {
   hub = await TestHub.start({ 'rate.session_per_minute': 100_000, 'rate.web_per_minute': 100_000 })
   collector = await hub.collector()
   browser = await startBrowser()
-}, 60_000)
+}, 120_000)
 afterAll(async () => {
   await browser?.close()
   await hub?.stop()
-}, 30_000)
+}, 120_000)
 
 type Visit = { readonly page: Page; readonly context: BrowserContext; readonly at: string; readonly problems: string[] }
 
@@ -127,7 +127,7 @@ describe('the wizard', () => {
     await isAsItWas()
     expect(problems).toEqual([])
     await context.close()
-  }, 60_000)
+  }, 120_000)
 
   test('two hundred names and one licence: 190 report, ten are refused with reason and remedy, and so after a reload', async () => {
     const tenant = await hub.tenant({ agent_quota: 200 })
@@ -184,7 +184,7 @@ describe('the wizard', () => {
     expect((await tenant.call('GET', '/servers?status=active')).body.meta.total).toBe(2)
     expect(problems).toEqual([])
     await context.close()
-  }, 60_000)
+  }, 120_000)
 
   test('faults of a file stand at it by line, and a session that ends costs nothing that was typed', async () => {
     const tenant = await hub.tenant()
@@ -205,7 +205,7 @@ describe('the wizard', () => {
     await countsBecome(page, { Waiting: 1, Enrolled: 0, Reporting: 0, Refused: 0 })
     expect((await tenant.call('GET', '/servers')).body.meta.total).toBe(1)
     await context.close()
-  }, 60_000)
+  }, 120_000)
 
   test('without monitoring.manage the page names the key, and nothing leads to it', async () => {
     const tenant = await hub.tenant()
@@ -215,5 +215,5 @@ describe('the wizard', () => {
     await page.goto(`${at}/servers/add`)
     await page.getByText('It needs the permission monitoring.manage.').waitFor()
     await context.close()
-  }, 60_000)
+  }, 120_000)
 })

@@ -74,13 +74,13 @@ beforeAll(async () => {
   tenant = await hub.tenant()
   way = await Way.to(hub.url)
   browser = await startBrowser()
-}, 60_000)
+}, 120_000)
 afterAll(async () => {
   await browser?.close()
   way?.stop()
   await hub?.stop()
   await admin?.stop()
-}, 30_000)
+}, 120_000)
 
 let seq = 0
 /** A server of this name with an open alert of a rule of this name. */
@@ -136,7 +136,7 @@ test('an alert is acknowledged with a comment from the list of alerts, which the
   expect(data.state).toBe('acknowledged')
   expect(data.comments.map((each: Json) => each.comment)).toEqual(['Looking at it'])
   await page.context().close()
-}, 30_000)
+}, 120_000)
 
 test('an alert is silenced from its page: what it covers is shown first, and then it is so', async () => {
   const { alert, serverId } = await newAlert('noisy')
@@ -158,7 +158,7 @@ test('an alert is silenced from its page: what it covers is shown first, and the
   expect(made.rule_ids).toEqual([alert.rule.id])
   expect(Date.parse(made.ends_at) - Date.parse(made.starts_at)).toBeWithin(3.9 * 3_600_000, 4.1 * 3_600_000)
   await page.context().close()
-}, 30_000)
+}, 120_000)
 
 test('a session that has ended is signed in again within the page, and what was typed is still there and is sent', async () => {
   const { alert } = await newAlert('slow')
@@ -184,7 +184,7 @@ test('a session that has ended is signed in again within the page, and what was 
   expect(data.comments.map((each: Json) => each.comment)).toEqual(['Written before the session ended'])
   await page.getByRole('button', { name: 'Live', exact: true }).waitFor()
   await page.context().close()
-}, 30_000)
+}, 120_000)
 
 /** How many things of the page are seen in the colour of what is well, and not faded to grey. */
 const greenCount = (page: Page): Promise<number> =>
@@ -223,7 +223,7 @@ test('a lost stream is said with the time of the data, nothing stays green, and 
   await page.getByRole('link', { name: 'near' }).waitFor()
   await page.getByRole('alert').waitFor({ state: 'detached' })
   await page.context().close()
-}, 30_000)
+}, 120_000)
 
 test('an alert draws its series from an hour before it, says why it opened, and who was told and whether it arrived', async () => {
   const { alert, serverId } = await newAlert('drawn', { for_seconds: 300, recover_threshold: 80 })
@@ -269,4 +269,4 @@ test('an alert draws its series from an hour before it, says why it opened, and 
   await page.getByRole('heading', { name: 'CPU of drawn' }).waitFor()
   expect(new URL(page.url()).searchParams.get('at')).toBe(new Date(openedMs).toISOString())
   await page.context().close()
-}, 60_000)
+}, 120_000)

@@ -18,12 +18,12 @@ beforeAll(async () => {
   admin = new AdminListener()
   await hub.collector(admin.url)
   browser = await startBrowser()
-}, 60_000)
+}, 120_000)
 afterAll(async () => {
   await browser?.close()
   await hub?.stop()
   await admin?.stop()
-}, 30_000)
+}, 120_000)
 
 test('a check is made, its faults stand at its fields, its day is drawn with what is not known, and it goes by its name', async () => {
   const tenant = await hub.tenant()
@@ -78,4 +78,4 @@ test('a check is made, its faults stand at its fields, its day is drawn with wha
   await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
   await until('one is left', async () => (await checks()).length === 1)
   await context.close()
-}, 60_000)
+}, 120_000)

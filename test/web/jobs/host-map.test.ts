@@ -48,7 +48,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await browser?.close()
   await site?.stop()
-}, 30_000)
+}, 120_000)
 
 async function visit(path: string): Promise<Page> {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, locale: 'en-GB' })
@@ -88,7 +88,7 @@ test('a map opened by its address shows that grouping, fill and filter; the keys
   await page.getByRole('heading', { name: 'db-1', level: 1 }).waitFor()
   expect(new URL(page.url()).pathname).toEndWith(`/servers/${ids['db-1']}`)
   await page.context().close()
-}, 60_000)
+}, 120_000)
 
 test('each step on the map is in the address, and Back undoes it', async () => {
   const page = await visit('/servers')
@@ -115,7 +115,7 @@ test('each step on the map is in the address, and Back undoes it', async () => {
   }
   await page.getByRole('table', { name: 'Servers' }).waitFor()
   await page.context().close()
-}, 60_000)
+}, 120_000)
 
 test('the table of a map has its rows with the same values, and neither breaks a rule of accessibility', async () => {
   const page = await visit('/servers?view=map&group=dc&fill=cpu_usage_percent')
@@ -135,7 +135,7 @@ test('the table of a map has its rows with the same values, and neither breaks a
   expect(await page.getByRole('row').count()).toBe(5)
   expect(await judged()).toEqual([])
   await page.context().close()
-}, 60_000)
+}, 120_000)
 
 test('selected servers are compared, a chart each or as lines of one; one alone stands beside those that are highest', async () => {
   const page = await visit('/servers')
@@ -177,4 +177,4 @@ test('selected servers are compared, a chart each or as lines of one; one alone 
     .getByRole('row', { name: /97.0 %/ })
     .waitFor()
   await page.context().close()
-}, 60_000)
+}, 120_000)

@@ -48,11 +48,11 @@ beforeAll(async () => {
   await newServer('shop-web-1')
   await newAlert(databaseId, 'Orders are late', 'critical')
   alertId = (await tenant.call('GET', '/monitoring/alerts')).body.data[0].id
-}, 60_000)
+}, 120_000)
 afterAll(async () => {
   await browser?.close()
   await hub?.stop()
-}, 30_000)
+}, 120_000)
 
 async function visit(path: string): Promise<Page> {
   const session = await logIn(hub.url, (await newPerson(hub, tenant.companyId)).email)
@@ -99,7 +99,7 @@ test('the palette finds pages, servers, alerts, rules and actions by what is typ
   await choose('dark', 'Use dark colours')
   await until('the page is dark', () => page.evaluate<boolean>("document.documentElement.dataset.theme === 'dark'"))
   await page.context().close()
-}, 60_000)
+}, 120_000)
 
 test('keys lead to pages, through rows, into an object and back; never while somebody types, nor once switched off', async () => {
   const page = await visit('/')
@@ -139,7 +139,7 @@ test('keys lead to pages, through rows, into an object and back; never while som
   await palette(page).waitFor()
   expect([await help.count(), pathOf(page)]).toEqual([0, '/servers'])
   await page.context().close()
-}, 60_000)
+}, 120_000)
 
 test('the title and the icon of the tab carry the worst severity that nobody is on, in every tab', async () => {
   const page = await visit('/rules')
@@ -158,7 +158,7 @@ test('the title and the icon of the tab carry the worst severity that nobody is 
     expect(await iconOf(tab)).toBe('/web/icon.svg')
   }
   await page.context().close()
-}, 60_000)
+}, 120_000)
 
 test('rows do not move under the pointer or the focus: new ones wait behind a button, values change in place', async () => {
   const page = await visit('/alerts')
@@ -183,4 +183,4 @@ test('rows do not move under the pointer or the focus: new ones wait behind a bu
   await page.getByRole('link', { name: 'Mails are late' }).waitFor()
   await waiting.waitFor({ state: 'detached' })
   await page.context().close()
-}, 60_000)
+}, 120_000)

@@ -16,11 +16,11 @@ beforeAll(async () => {
   collector = await hub.collector()
   tenant = await hub.tenant()
   browser = await startBrowser()
-}, 60_000)
+}, 120_000)
 afterAll(async () => {
   await browser?.close()
   await hub?.stop()
-}, 30_000)
+}, 120_000)
 
 async function visit(path: string, permissions: readonly string[] = ['*']) {
   const session = await logIn(hub.url, (await newPerson(hub, tenant.companyId, permissions)).email)
@@ -66,7 +66,7 @@ test('licences: a new key is shown once, one is revoked by its name, several by 
   await until('the other is revoked', async () => (await statusOf(fourth.data.id)) === 'revoked')
   await until('it is revoked', async () => (await statusOf(three.data.id)) === 'revoked')
   await page.context().close()
-}, 60_000)
+}, 120_000)
 
 test('agents: an outdated one is marked, moved to another server, revoked and deleted; a viewer has no acts', async () => {
   for (const name of ['old', 'new', 'spare']) await tenant.call('POST', '/servers', { name, hostname: name })
@@ -109,4 +109,4 @@ test('agents: an outdated one is marked, moved to another server, revoked and de
   expect(await viewer.getByRole('button', { name: /Revoke|Move|Delete/ }).count()).toBe(0)
   expect(await viewer.getByRole('checkbox').count()).toBe(0)
   await viewer.context().close()
-}, 60_000)
+}, 120_000)

@@ -25,7 +25,7 @@ afterAll(async () => {
   await browser?.close()
   await hub?.stop()
   await site?.stop()
-}, 30_000)
+}, 120_000)
 
 test('who has only begun sees that values are to come, then charts of the one server by themselves, and the next step', async () => {
   await site.api('POST', '/api/v1/servers', { name: 'my-host', hostname: 'my-host' })
@@ -57,7 +57,7 @@ test('who has only begun sees that values are to come, then charts of the one se
   await page.getByRole('heading', { name: '1. Which servers?' }).waitFor()
   expect(problems).toEqual([])
   await context.close()
-}, 60_000)
+}, 120_000)
 
 async function open(tenant: Tenant, permissions: readonly string[] = ['*']): Promise<Page> {
   const { email } = await newPerson(hub, tenant.companyId, permissions)
@@ -126,7 +126,7 @@ test('the overview counts what nobody is on, and says what ends soon, what is ol
   await page.getByRole('row', { name: /CPU critical/ }).waitFor()
   expect(await page.getByRole('row', { name: /CPU warning/ }).count()).toBe(0)
   await page.context().close()
-}, 60_000)
+}, 120_000)
 
 test('[HUB-031] companies below this one stand as rows, those that the viewer may work in and no others', async () => {
   const tenant = await hub.tenant()
@@ -157,4 +157,4 @@ test('[HUB-031] companies below this one stand as rows, those that the viewer ma
   await row.getByRole('link').click()
   await page.waitForURL(url => !url.pathname.startsWith(session.base))
   await context.close()
-}, 60_000)
+}, 120_000)
