@@ -3,6 +3,7 @@
 import { sql } from 'drizzle-orm'
 import type { Hub } from '../hub-context.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
+import { eachAlone } from '../platform/each-alone.ts'
 import { ApiError } from '../platform/http/api-error.ts'
 import { findRow } from '../resources/resource-rows.ts'
 import { certificateKind } from './certificate.ts'
@@ -54,6 +55,7 @@ export async function judgeDueCertificates(hub: Hub): Promise<void> {
   const due = await db.execute<{ id: string; company_id: string }>(sql`
     select id, company_id from certificates where deleted_at is null and judge_at <= now()
     order by judge_at limit ${CERTIFICATES_AT_ONCE}`)
-  for (const { id, company_id } of due)
-    await inTransaction(db, tx => settleCertificate(tx, hub, certificateKind.info, company_id, id))
+  await eachAlone(hub, 'cannot judge a certificate', due, ({ id, company_id }) =>
+    inTransaction(db, tx => settleCertificate(tx, hub, certificateKind.info, company_id, id)),
+  )
 }

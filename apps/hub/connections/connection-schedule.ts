@@ -2,6 +2,7 @@
 import { sql } from 'drizzle-orm'
 import type { Hub } from '../hub-context.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
+import { eachAlone } from '../platform/each-alone.ts'
 import { ApiError } from '../platform/http/api-error.ts'
 import { hubEditor } from '../resources/editor.ts'
 import { findRow } from '../resources/resource-rows.ts'
@@ -39,11 +40,13 @@ async function testDue(hub: Hub): Promise<void> {
   const ofAgents = due.filter(({ by }) => by === 'agent')
   for (let at = 0; at < ofAgents.length; at += READ_AT_ONCE)
     await Promise.all(ofAgents.slice(at, at + READ_AT_ONCE).map(each => readAgent(hub, each)))
-  for (const { id, company_id } of due.filter(({ by }) => by === 'hub'))
-    await inTransaction(db, async tx => {
+  const ofHub = due.filter(({ by }) => by === 'hub')
+  await eachAlone(hub, 'cannot start the test of a connection', ofHub, ({ id, company_id }) =>
+    inTransaction(db, async tx => {
       const connection = await findRow(connectionKind, tx.db, company_id, id)
       await startRun(tx, hubEditor(hub, company_id), connectionKind, connection, 'test')
-    })
+    }),
+  )
 }
 
 /** Judges what may have changed by itself: a success that is too old, an alert of a check that began or ended. */

@@ -3,6 +3,7 @@
 import { sql } from 'drizzle-orm'
 import type { Hub } from '../hub-context.ts'
 import { inTransaction, type Tx } from '../platform/db/transaction.ts'
+import { eachAlone } from '../platform/each-alone.ts'
 import { setConditions } from '../resources/conditions.ts'
 import { hubEditor } from '../resources/editor.ts'
 import { updateResource } from '../resources/write-resource.ts'
@@ -112,17 +113,12 @@ async function endReservations(hub: Hub): Promise<void> {
   const due = await hub.database.db.execute<{ id: string; company_id: string }>(sql`
     select id, company_id from ip_addresses where status = 'reserved' and reserved_until <= now() and deleted_at is null
     limit 1000`)
-  for (const { id, company_id } of due)
-    await inTransaction(hub.database.db, tx =>
-      updateResource(
-        tx,
-        ipAddressKind,
-        hubEditor(hub, company_id),
-        id,
-        {},
-        { action: 'release', columns: released(hub.now()) },
-      ),
+  await eachAlone(hub, 'cannot release an address', due, ({ id, company_id }) => {
+    const columns = released(hub.now())
+    return inTransaction(hub.database.db, tx =>
+      updateResource(tx, ipAddressKind, hubEditor(hub, company_id), id, {}, { action: 'release', columns }),
     )
+  })
 }
 
 export async function watchAddresses(hub: Hub): Promise<void> {

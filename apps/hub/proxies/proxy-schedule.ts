@@ -2,6 +2,7 @@
 import { sql } from 'drizzle-orm'
 import type { Hub } from '../hub-context.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
+import { eachAlone } from '../platform/each-alone.ts'
 import { hubEditor } from '../resources/editor.ts'
 import { findRow } from '../resources/resource-rows.ts'
 import { startRun } from '../resources/runs.ts'
@@ -18,9 +19,10 @@ export async function testDueProxies(hub: Hub): Promise<void> {
       and (p.mode = 'forward' or exists (
         select 1 from proxy_sites s where s.proxy_id = p.id and s.deleted_at is null and s.enabled))
     order by p.next_check_at limit ${PROXIES_AT_ONCE}`)
-  for (const { id, company_id } of due)
-    await inTransaction(db, async tx => {
+  await eachAlone(hub, 'cannot start the test of a proxy', due, ({ id, company_id }) =>
+    inTransaction(db, async tx => {
       const proxy = await findRow(proxyKind, tx.db, company_id, id)
       await startRun(tx, hubEditor(hub, company_id), proxyKind, proxy, 'test')
-    })
+    }),
+  )
 }
