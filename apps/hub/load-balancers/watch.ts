@@ -2,6 +2,7 @@
 import { sql } from 'drizzle-orm'
 import type { Hub } from '../hub-context.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
+import { eachAlone } from '../platform/each-alone.ts'
 import { hubEditor } from '../resources/editor.ts'
 import type { Kind } from '../resources/kind.ts'
 import { rowsOfIds } from '../resources/resource-rows.ts'
@@ -25,14 +26,15 @@ async function endDraining(hub: Hub): Promise<void> {
   const isOver = sql`admin_state = 'draining' and drain_then = 'disabled' and deleted_at is null
     and (drain_until <= ${now}::timestamptz or (active_connections = 0 and observed_at > drain_started_at))`
   const due = await db.execute<Due>(sql`select id, company_id from lb_members where ${isOver} limit ${AT_ONCE}`)
-  for (const { id, company_id } of due)
-    await inTransaction(db, async tx => {
+  await eachAlone(hub, 'cannot end the draining of a member', due, ({ id, company_id }) =>
+    inTransaction(db, async tx => {
       // Whoever enabled it meanwhile has the last word.
       const [still] = await tx.db.execute(sql`
         select 1 from lb_members where id = ${id} and ${isOver} for no key update`)
       const editor = hubEditor(hub, company_id)
       if (still) await updateResource(tx, lbMemberKind, editor, id, { admin_state: 'disabled' })
-    })
+    }),
+  )
 }
 
 /** States of members change with agents, alerts and servers, which know nothing of pools. */
@@ -73,11 +75,12 @@ async function writeDue(hub: Hub): Promise<void> {
 /** A run under way is left alone. */
 async function startAll(hub: Hub, kind: Kind, due: readonly Due[], action: string): Promise<void> {
   const { db } = hub.database
-  for (const { id, company_id } of due)
-    await inTransaction(db, async tx => {
+  await eachAlone(hub, 'cannot start an act on a load balancer', due, ({ id, company_id }) =>
+    inTransaction(db, async tx => {
       const [row] = await rowsOfIds(kind, tx.db, company_id, [id])
       if (row) await startRun(tx, hubEditor(hub, company_id), kind, row, action)
-    })
+    }),
+  )
 }
 
 export async function watchLoadBalancers(hub: Hub): Promise<void> {

@@ -22,7 +22,5 @@ export const compareWords = {
   more_series: { en: '{count} more not shown', vi: 'còn {count} chuỗi không hiển thị' },
   nobody: { en: 'No server has sent this metric lately.', vi: 'Chưa có máy chủ nào gửi chỉ số này gần đây.' },
   one_scale: { en: 'All charts have the same scale.', vi: 'Các biểu đồ dùng chung thang đo.' },
-  compare: { en: 'Compare', vi: 'So sánh' },
-  compare_max: { en: 'At most 8 servers can be compared.', vi: 'So sánh tối đa 8 máy chủ.' },
   from_chart: { en: 'Compare with other servers', vi: 'So với máy chủ khác' },
 } as const satisfies Texts

@@ -17,6 +17,8 @@ export const serversWords = {
   alerts: { en: 'Alerts', vi: 'Cảnh báo' },
   seen: { en: 'Seen', vi: 'Báo cáo' },
   add: { en: 'Add servers', vi: 'Thêm máy chủ' },
+  compare: { en: 'Compare', vi: 'So sánh' },
+  compare_max: { en: 'At most 8 servers can be compared.', vi: 'So sánh tối đa 8 máy chủ.' },
   never: { en: 'never', vi: 'chưa bao giờ' },
   none: { en: 'There is no server yet.', vi: 'Chưa có máy chủ nào.' },
   view: { en: 'Shown as', vi: 'Hiển thị dạng' },

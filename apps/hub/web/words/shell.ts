@@ -27,6 +27,7 @@ export const shellWords = {
   shortcuts: { en: 'Single keys', vi: 'Phím đơn' },
   shortcuts_on: { en: 'On', vi: 'Bật' },
   shortcuts_off: { en: 'Off', vi: 'Tắt' },
+  palette_keys: { en: 'Ctrl K', vi: 'Ctrl K' },
   palette_open: { en: 'Search and commands', vi: 'Tìm kiếm và lệnh' },
   key_help: { en: 'Keyboard shortcuts', vi: 'Phím tắt' },
   times: { en: 'Times', vi: 'Giờ' },

@@ -177,14 +177,14 @@ export const Head = () => (
     <button
       type="button"
       class="palette-button"
-      title={`${t('palette_open')} (Ctrl K)`}
+      title={`${t('palette_open')} (${t('palette_keys')})`}
       onClick={() => {
         overlay.value = 'palette'
       }}
     >
       <Icon name="search" />
       <span>{t('search')}</span>
-      <kbd>Ctrl K</kbd>
+      <kbd>{t('palette_keys')}</kbd>
     </button>
     <Connection />
     <Account />

@@ -3,7 +3,6 @@
 import { useState } from 'preact/hooks'
 import type { ServerMapView } from '../../../views/server-map.ts'
 import type { MatchingServersView, ServerRow, ServersView } from '../../../views/servers.ts'
-import { compareWords } from '../../../words/compare.ts'
 import { serversWords } from '../../../words/servers.ts'
 import { shellWords } from '../../../words/shell.ts'
 import { goTo, hrefTo, param, setParams } from '../../address/router.ts'
@@ -24,7 +23,6 @@ import { ServerMap } from './server-map.tsx'
 
 const t = textsOf(serversWords)
 const shell = textsOf(shellWords)
-const compare = textsOf(compareWords)
 
 const STATES = ['online', 'down', 'unknown', 'maintenance', 'draft', 'alerts', 'silenced']
 const mayChange = may('servers.manage')
@@ -85,10 +83,10 @@ const ActButtons = ({ ids, onAsk }: ActProps) => (
     <button
       type="button"
       disabled={ids.length > COMPARED_MAX}
-      title={ids.length > COMPARED_MAX ? compare('compare_max') : undefined}
+      title={ids.length > COMPARED_MAX ? t('compare_max') : undefined}
       onClick={() => goTo(hrefTo('compare', {}, { servers: ids.join(',') }))}
     >
-      {compare('compare')}
+      {t('compare')}
     </button>
     {mayChange ? (
       <>
