@@ -16,7 +16,7 @@ afterAll(() => hub.stop())
 const got = async (path: string): Promise<Json> => (await by.call('GET', path)).body.data
 const lb = (spec: Json) => manifest(by.slug, 'load-balancer', 'edge', { vendor: 'haproxy', ...spec })
 
-test('[RES-126] [RES-127] a device is made with all of its parts, and they become what the manifest says', async () => {
+test('[RES-126] [RES-127] [RES-143] a device is made with all of its parts, and they become what the manifest says', async () => {
   const server = manifest(by.slug, 'server', 'web-1', { ip_address: '10.0.0.1' })
   const pools = [
     {
@@ -73,6 +73,21 @@ test('[RES-126] [RES-127] a device is made with all of its parts, and they becom
     ['web-1:80', 'disabled'],
   ])
   expect((await got(`/load-balancers/${device.id}/pools`)).map((row: Json) => row.name)).toEqual(['web'])
+
+  await by.call('PUT', '/system/settings/iac.lock_managed?level=company', { value: true })
+  const [{ id: memberId }] = await got(members)
+  const website = await got(`/load-balancers/${device.id}/virtual-servers`)
+  for (const call of [
+    by.call('PATCH', `${members}/${memberId}`, { weight: 7 }),
+    by.call('DELETE', `${members}/${memberId}?force=1`),
+    by.call('POST', members, { address: '10.0.0.9', port: 80 }),
+    by.call('POST', `/load-balancers/${device.id}/pools`, { name: 'more' }),
+    by.call('PATCH', `/load-balancers/${device.id}/virtual-servers/${website[0].id}`, { port: 81 }),
+  ])
+    expect(Object.keys((await call).body.errors)).toEqual(['origin'])
+  const drained = await by.call('PATCH', `${members}/${memberId}`, { admin_state: 'disabled', force: true })
+  expect([drained.status, drained.body.data.admin_state]).toEqual([200, 'disabled'])
+  await by.call('PUT', '/system/settings/iac.lock_managed?level=company', { value: false })
 })
 
 test('[RES-061] a fault of a part is named by its place', async () => {

@@ -12,6 +12,8 @@ import {
   answerOf,
   expectedOf,
   onePath,
+  refuseManagedParts,
+  refuseManagedRow,
   replyUnlessKnown,
   replyWith,
   resourceOf,
@@ -48,6 +50,7 @@ const createPoolRoute = route({
   answer: answerOf(poolKind),
   async handle(context) {
     const { hub, companyId, resource: device } = context
+    await refuseManagedParts(context, poolKind as Kind, device.id)
     const body = context.body as Unchecked & { readonly members?: readonly unknown[] }
     const id = await inTransaction(hub.database.db, tx => createPool(tx, editorOf(context), device.id, body))
     const made = await findRow(poolKind, hub.database.db, companyId, id)
@@ -65,6 +68,7 @@ const deleteMember = route({
   query: Type.Object({ force: flag() }),
   refusals: [409, 412],
   async handle(context) {
+    await refuseManagedRow(context, lbMemberKind as Kind, context.resource)
     const input = { force: flagOf(context.query.force) === true }
     await inTransaction(context.hub.database.db, tx =>
       deleteResource(tx, lbMemberKind, editorOf(context), context.resource.id, expectedOf(context), input),

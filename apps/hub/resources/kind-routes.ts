@@ -83,14 +83,24 @@ export async function replyWith<Row extends CommonRow>(
   return new Reply({ data: shown }, { ...more, headers: { ETag: versionTag(row as Found), ...more.headers } })
 }
 
-/** Parts belong to the manifest that lists them, by the last word of their path: `records`. */
+/** Parts belong to the manifest that lists them, by the last word of their path: `records`; so do parts of parts. */
 export async function refuseManagedParts(
   context: RouteContext,
   { parent, info }: Kind,
   parentId: string,
 ): Promise<void> {
-  const list = info.path.split('/').at(-1) ?? null
-  if (parent) await refuseManaged(context, parent.of.info.kind, parentId, list)
+  if (!parent) return
+  const list = (info.path.split('/').at(-1) ?? '').replaceAll('-', '_')
+  await refuseManaged(context, parent.of.info.kind, parentId, list)
+  if (!parent.of.parent) return
+  const row = await findRow(parent.of, context.hub.database.db, context.companyId, parentId)
+  await refuseManagedParts(context, parent.of, parentIdOf(parent.of, row))
+}
+
+/** Refuses what a manifest made, and what is part of something that one made. */
+export async function refuseManagedRow(context: RouteContext, kind: Kind, row: Found): Promise<void> {
+  await refuseManaged(context, kind.info.kind, row.id)
+  await refuseManagedParts(context, kind, parentIdOf(kind, row))
 }
 
 const parentIdOf = ({ parent }: Kind, row: CommonRow): string =>
@@ -186,8 +196,10 @@ function changeRoute(kind: Kind, shown: TSchema): Route {
       const { deleted_at, version, ...values } = await parseForm(kind, 'change', body)
       const write = resource.deleted_at === null ? writeChange : restoreResource
       const expected = expectedOf(context, { version })
-      await refuseManaged(context, kind.info.kind, resource.id)
-      await refuseManagedParts(context, kind, parentIdOf(kind, resource))
+      // A part is drained and enabled by hand whatever made it: manifests do not speak of that.
+      const given = Object.entries(kind.fields).filter(([name]) => name in values)
+      const isOfManifest = restores || given.some(([, field]) => field.manifest !== false)
+      if (kind.parent === null || isOfManifest) await refuseManagedRow(context, kind, resource)
       const row = await inTransaction(context.hub.database.db, tx =>
         write(tx, kind, editorOf(context), resource.id, values, expected),
       )
@@ -209,8 +221,7 @@ function deleteRoute(kind: Kind): Route {
     resource: context => resourceOf(kind, context),
     refusals: [409, 412],
     async handle(context) {
-      await refuseManaged(context, kind.info.kind, context.resource.id)
-      await refuseManagedParts(context, kind, parentIdOf(kind, context.resource))
+      await refuseManagedRow(context, kind, context.resource)
       await inTransaction(context.hub.database.db, tx =>
         deleteResource(tx, kind, editorOf(context), context.resource.id, expectedOf(context)),
       )
