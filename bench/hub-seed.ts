@@ -148,14 +148,13 @@ async function seedRecords(
   await sql`update monitoring_feed_counters set value = ${people}::int where feed in ('silences', 'checks')`
 }
 
-/** Makes tables and rows in an empty database. */
-export async function seedHub(databaseUrl: string): Promise<Seeded> {
+/** Makes the tables in an empty database, and the company that the benchmark calls for. */
+export async function seedCompany(databaseUrl: string): Promise<Seeded> {
   const { config } = loadHubConfig(undefined, { 'database.url': databaseUrl })
   const database = await openHubDatabase(config)
-  let seeded: Seeded
   try {
     const hub = await createHub(config, createLogger('silent'), database)
-    seeded = await inTransaction(database.db, async tx => {
+    return await inTransaction(database.db, async tx => {
       const overrides = { agent_quota: null, metrics_retention_days: null }
       const { id: companyId } = await createCompany(hub, tx, { name: 'Bench', overrides })
       const user = { companyId, email: 'bench@example.net', name: 'Bench', permissions: ['*'], superAdmin: true }
@@ -167,6 +166,11 @@ export async function seedHub(databaseUrl: string): Promise<Seeded> {
   } finally {
     await database.close()
   }
+}
+
+/** Makes tables and rows in an empty database. */
+export async function seedHub(databaseUrl: string): Promise<Seeded> {
+  const seeded = await seedCompany(databaseUrl)
   const sql = postgres(databaseUrl, { max: 1, onnotice: () => {} })
   try {
     await sql.unsafe(SEEDED_ID)

@@ -145,8 +145,12 @@ function ToldHere({ data, judged, version }: ToldProps) {
           ? t('told_here_never', { series })
           : t('told_here', { series, count: told.count, longest: duration(told.longestMs) })}
       </p>
-      {version === null || !judged.saved.isDone ? null : (
-        <p class="muted">{t('told_saved', { version, count: before.count, longest: duration(before.longestMs) })}</p>
+      {version === null ? null : (
+        <p class="muted">
+          {judged.saved.isDone
+            ? t('told_saved', { version, count: before.count, longest: duration(before.longestMs) })
+            : null}
+        </p>
       )}
     </>
   )
