@@ -1,4 +1,5 @@
 // What a request gives for a resource, checked field by field, and the columns that it becomes.
+import type { TSchema } from '@sinclair/typebox'
 import { isObject, type Unchecked } from '../../../core/json-object.ts'
 import { ApiError } from '../platform/http/api-error.ts'
 import { type Words, words } from '../platform/http/api-texts.ts'
@@ -32,6 +33,12 @@ function ownFaults(kind: Pick<Kind, 'fields'>, given: Unchecked): Map<string, Wo
   return faults
 }
 
+/** What an object's schema does not name is no part of it, as what a kind has no field for is no part of a body. */
+const knownMembers = ({ properties }: TSchema, value: unknown): unknown =>
+  isObject(value) && isObject(properties)
+    ? Object.fromEntries(Object.entries(value).filter(([name]) => Object.hasOwn(properties, name)))
+    : value
+
 /** The values of a request, each as its field keeps it. Throws 422 with every faulty field. */
 export async function parseForm(kind: Form, mode: FormMode, body: unknown): Promise<Unchecked> {
   const given = isObject(body) ? { ...body } : {}
@@ -47,9 +54,9 @@ export async function parseForm(kind: Form, mode: FormMode, body: unknown): Prom
   const faults = beyond()
   if (faults.size > 0) throw faultsError(faults)
   const values: Record<string, unknown> = {}
-  for (const [name, { normal, fallback }] of writableFields(kind)) {
+  for (const [name, { value: schema, normal, fallback }] of writableFields(kind)) {
     if (!Object.hasOwn(parsed, name)) continue
-    const value = parsed[name] ?? null
+    const value = knownMembers(schema, parsed[name] ?? null)
     values[name] = value === null ? fallback : normal ? normal(value as never) : value
   }
   for (const name of Object.keys(kind.inputs ?? {})) if (name in parsed) values[name] = parsed[name]
