@@ -10,6 +10,7 @@ import { runsOf, seedOf } from '../fuzz/seeded.ts'
 import { disagreement, type Operation, operations, resolved } from './answers.ts'
 import { acceptedBy, type Ids, oddText, oddValue, refusedBy } from './arbitrary.ts'
 import { caller, type Json, type Tenant, TestHub } from './hub-harness.ts'
+import { kindSamples } from './kind-samples.ts'
 import { enroll, findingPayload, opened } from './security-event.ts'
 
 const seed = seedOf('requests from the document')
@@ -52,6 +53,16 @@ const remember = (name: string, id: string): void => {
   pool.set(name, [...(pool.get(name) ?? []), id].slice(-20))
 }
 
+/** Of a part: the ids in its path. */
+const parents = new Map<string, Readonly<Record<string, string>>>()
+const PARAMETER = /\{([a-z_]+)\}/g
+
+/** Notes of what a part, made or listed at `path`, is one. */
+function rememberParents(id: string, template: string, path: string): void {
+  const found = new RegExp(`^${template.replace(PARAMETER, '(?<$1>[^/]+)')}$`).exec(path)?.groups
+  if (found) parents.set(id, { ...found })
+}
+
 /** The company's first resources, so that the first requests find something. */
 async function fill(): Promise<void> {
   const { call } = owner
@@ -59,6 +70,8 @@ async function fill(): Promise<void> {
     const answer = await call('POST', path, body)
     expect(answer.status, `${path} ${JSON.stringify(answer.body)}`).toBe(201)
     remember(name, answer.body.data.id)
+    for (const each of operations)
+      if (each.method === 'POST') rememberParents(answer.body.data.id, each.path, `/api/v1${path}`)
     return answer.body
   }
   const collect = async (path: string, body: unknown): Promise<Json> =>
@@ -98,11 +111,15 @@ async function fill(): Promise<void> {
     // An address of each lies in a subnet: what is free in one is asked of subnets that hold something.
     await make('subnet', '/subnets', { cidr: `10.${index}.0.0/24` })
     await make('nameserver', '/dns/servers', { name: `ns-${index}`, host: '127.0.0.1', port: 1 })
-    const { body } = await call('POST', `/dns/zones/${data.id}/records`, { type: 'A', name: 'www', value: '192.0.2.7' })
-    remember('record', body.data.id)
+    await make('record', `/dns/zones/${data.id}/records`, { type: 'A', name: 'www', value: '192.0.2.7' })
     const edge = await make('proxy', '/proxies', { name: `edge ${index}`, check_interval_seconds: 0 })
-    const site = await call('POST', `/proxies/${edge.data.id}/sites`, { hostnames: ['a.example.com'] })
-    remember('site', site.body.data.id)
+    await make('site', `/proxies/${edge.data.id}/sites`, { hostnames: ['a.example.com'] })
+    const device = await make('device', '/load-balancers', { name: `lb ${index}`, vendor: 'haproxy' })
+    const lb = `/load-balancers/${device.data.id}`
+    const web = await make('pool', `${lb}/pools`, { name: 'web' })
+    await make('member', `${lb}/pools/${web.data.id}/members`, { address: `10.9.0.${index}`, port: 80 })
+    await make('vs', `${lb}/virtual-servers`, { name: 'www', address: '192.0.2.1', port: 80 })
+    await make('certificate', '/certificates', await kindSamples.certificate?.body(index, call))
     const target = { kind: 'external', host: '127.0.0.1' }
     await make('connection', '/connections', { source: { kind: 'service', name: `shop ${index}` }, target, port: 1 })
   }
@@ -120,6 +137,7 @@ async function fill(): Promise<void> {
   const many = await make('license', '/monitoring/licenses', { name: 'many', max_uses: 1000 })
   remember('text license', many.token)
   remember('company_id', owner.companyId)
+  for (const kind of ['server', 'subnet']) remember('text kind', kind)
   await collect('/inventory', {
     items: (pool.get('agent') ?? []).map((agent_id, index) => ({
       agent_id,
@@ -183,13 +201,19 @@ const parametersOf = (operation: Operation) => {
 
 function pathOf(operation: Operation, kind: Kind): { path: string; usesKnownIds: boolean } {
   let usesKnownIds = false
-  const path = operation.path.replace(/\{([a-z_]+)\}/g, (_, name: string) => {
+  const names = [...operation.path.matchAll(PARAMETER)].map(([, name]) => name ?? '')
+  const last = names.at(-1) ?? ''
+  // A part is asked for below what it is a part of.
+  const part = names.length > 1 && pool.has(last) ? draw(ids.pick(last)) : null
+  const ofPart = part === null ? {} : { ...parents.get(part), [last]: part }
+  const path = operation.path.replace(PARAMETER, (_, name: string) => {
     const schema = resolved(parametersOf(operation).find(parameter => parameter.name === name)?.schema)
     if (kind === 'wrong' && draw(fc.integer({ min: 0, max: 2 })) === 0)
       return encodeURIComponent(
         draw(oddText.filter(text => text.trim() !== '' && text.isWellFormed() && !/^\.*$/.test(text))),
       )
     usesKnownIds ||= pool.has(name)
+    if (ofPart[name] !== undefined) return ofPart[name]
     return encodeURIComponent(String(draw(schema.format === 'uuid' ? ids.pick(name) : acceptedBy(schema, ids, name))))
   })
   return { path, usesKnownIds }
@@ -275,7 +299,11 @@ function learn(operation: Operation, { url, init }: Sent, { status, body }: Rece
   const name = child && /\{([a-z_]+)\}/.exec(child.path.slice(operation.path.length))?.[1]
   // Built-in roles are everybody's.
   if (name && (status === 201 || operation.method === 'GET'))
-    for (const row of rows) if (isObject(row) && typeof row.id === 'string' && !row.built_in) remember(name, row.id)
+    for (const row of rows)
+      if (isObject(row) && typeof row.id === 'string' && !row.built_in) {
+        remember(name, row.id)
+        rememberParents(row.id, operation.path, new URL(url).pathname)
+      }
   if (status !== 204) return
   for (const [name, known] of pool)
     if (known.length > 1) pool.set(name, known.filter(id => !url.endsWith(id)).slice(-20))
@@ -296,7 +324,7 @@ const tokenFor = (path: string): string =>
       ? matcherToken
       : rootToken
 const tried = operations.filter(
-  ({ path, content }) => !STREAMS.has(String(content.operationId)) && !/\/(download|export)$/.test(path),
+  ({ path, content }) => !STREAMS.has(String(content.operationId)) && !/\/(download|export|chain)$/.test(path),
 )
 /** What takes things away comes last in every round. */
 const ordered = [...tried].sort((a, b) => Number(a.method === 'DELETE') - Number(b.method === 'DELETE'))
