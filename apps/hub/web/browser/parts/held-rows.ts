@@ -11,26 +11,27 @@ type Held<Row> = Shown<Row> & {
   readonly release: () => void
 }
 
-/** Whether the pointer is over an element, or the focus within it. */
-function useIsBusy(place: { readonly current: HTMLElement | null }): { current: boolean } {
+type Place = { readonly current: HTMLElement | null }
+
+/** Whether the pointer is over one of some elements, or the focus within it. They are the same at every call. */
+function useIsBusy(places: readonly Place[]): { current: boolean } {
   const busy = useRef(false)
   const [, draw] = useState(0)
   useEffect(() => {
-    const element = place.current
-    if (element === null) return
+    const elements = places.map(({ current }) => current).filter(element => element !== null)
     const look = () => {
       const before = busy.current
-      busy.current = element.matches(':hover') || element.contains(document.activeElement)
+      busy.current = elements.some(each => each.matches(':hover') || each.contains(document.activeElement))
       // Nobody is at the list any more: what waited comes.
       if (before && !busy.current) draw(times => times + 1)
     }
     const later = () => requestAnimationFrame(look)
     const events = ['pointerenter', 'pointerleave', 'focusin', 'focusout'] as const
-    for (const name of events) element.addEventListener(name, later)
+    for (const element of elements) for (const name of events) element.addEventListener(name, later)
     return () => {
-      for (const name of events) element.removeEventListener(name, later)
+      for (const element of elements) for (const name of events) element.removeEventListener(name, later)
     }
-  }, [place])
+  }, places)
   return busy
 }
 
@@ -39,12 +40,12 @@ function useIsBusy(place: { readonly current: HTMLElement | null }): { current: 
  * to another question, and what comes of an act of one's own, is shown at once.
  */
 export function useHeldRows<Row>(
-  place: { readonly current: HTMLElement | null },
+  places: readonly Place[],
   given: Shown<Row>,
   question: string,
   keyOf: (row: Row) => string,
 ): Held<Row> {
-  const busy = useIsBusy(place)
+  const busy = useIsBusy(places)
   const [, draw] = useState(0)
   const asked = `${changeCount.value} ${question}`
   const shown = useRef({ ...given, asked })

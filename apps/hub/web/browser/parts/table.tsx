@@ -1,6 +1,6 @@
 // A table of any length: only the rows near what is seen are in the document. Where rows come in windows, the table
 // asks for the window that is seen. Rows keep their height, so nothing shifts; on a phone each row is a card.
-import type { ComponentChildren } from 'preact'
+import type { ComponentChildren, RefObject } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { shellWords } from '../../words/shell.ts'
 import { currentPage, currentSearch, param, setParams } from '../address/router.ts'
@@ -119,9 +119,15 @@ const classOf = <Row,>({ isNumber, from }: Column<Row>): string | undefined =>
 const ariaSort = (sort: string, name: string | undefined) =>
   name === undefined ? undefined : sort === name ? 'ascending' : sort === `-${name}` ? 'descending' : undefined
 
+type WaitingProps = {
+  readonly count: number | null
+  readonly place: RefObject<HTMLDivElement | null>
+  readonly onRelease: () => void
+}
+
 /** What waits while somebody is at the list; over the head of the table, so that nothing moves when it comes. */
-const Waiting = ({ count, onRelease }: { readonly count: number | null; readonly onRelease: () => void }) => (
-  <div class="held" role="status">
+const Waiting = ({ count, place, onRelease }: WaitingProps) => (
+  <div ref={place} class="held" role="status">
     {count === null ? null : (
       <button type="button" class="primary" onClick={onRelease}>
         {count === 0 ? t('rows_changed') : t('new_rows', { count })}
@@ -141,7 +147,9 @@ export function Table<Row>(props: Props<Row>) {
   const { columns, keyOf, selection } = props
   const body = useRef<HTMLTableSectionElement>(null)
   const given = { rows: props.rows, total: props.total ?? props.rows.length, offset: props.offset ?? 0 }
-  const { rows, total, offset, waiting, release } = useHeldRows(body, given, questionOf(), keyOf)
+  // Who goes from a row to the button is at the list all the way.
+  const [whole, held] = [useRef<HTMLTableElement>(null), useRef<HTMLDivElement>(null)]
+  const { rows, total, offset, waiting, release } = useHeldRows([whole, held], given, questionOf(), keyOf)
   const seen = useSeen(body, total)
   const from = Math.max(seen.from, offset)
   const to = Math.max(from, Math.min(seen.to, offset + rows.length))
@@ -155,8 +163,13 @@ export function Table<Row>(props: Props<Row>) {
   const width = columns.length + (selection ? 1 : 0)
   return (
     <>
-      <Waiting count={waiting} onRelease={release} />
-      <table class={props.isTall ? 'table tall' : 'table'} aria-label={props.label} aria-rowcount={total + 1}>
+      <Waiting count={waiting} place={held} onRelease={release} />
+      <table
+        ref={whole}
+        class={props.isTall ? 'table tall' : 'table'}
+        aria-label={props.label}
+        aria-rowcount={total + 1}
+      >
         <thead>
           <tr aria-rowindex={1}>
             {selection ? (
