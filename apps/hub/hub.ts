@@ -43,7 +43,6 @@ import { MatcherStatus } from './security/packages/matcher-status.ts'
 import { registerCommandJobs } from './system/commands/command-jobs.ts'
 import { SystemState } from './system-state/system-state.ts'
 import { productVersion } from './version.ts'
-import { webPages } from './web/pages.ts'
 
 const MINUTE_MS = 60_000
 
@@ -179,8 +178,12 @@ async function serveOps(hub: Hub, hostname: string, request: IncomingRequest): P
   return new Response(await registry.metrics(), { headers: { 'Content-Type': registry.contentType } })
 }
 
+/** Loaded only to be served: from source they are bundled at that moment, and commands need none. */
+const webPages = async (): Promise<readonly Page[]> => (await import('./web/pages.ts')).webPages()
+
 /** Starts everything. Throws StartError or MigrationError with a message for the operator. */
-export async function startHub({ config, log, pages = webPages() }: HubOptions): Promise<RunningHub> {
+export async function startHub({ config, log, pages: given }: HubOptions): Promise<RunningHub> {
+  const pages = given ?? (await webPages())
   const database = await openHubDatabase(config)
   const listeners: Listener[] = []
   try {

@@ -2,11 +2,10 @@
 import type { Command } from 'commander'
 import { and, eq, sql } from 'drizzle-orm'
 import { auditByHub } from '../audit/audit.ts'
-import { isLogin } from '../identity/accounts.ts'
+import { isLogin, PASSWORD_CHARS_MIN } from '../identity/accounts.ts'
 import { sessions, users } from '../platform/db/schema-identity.ts'
 import { inTransaction, type Tx } from '../platform/db/transaction.ts'
 import { isUuid } from '../platform/http/request-schema.ts'
-import { PASSWORD_CHARS_MIN } from '../web/shell/invitation.ts'
 import type { Run } from './output.ts'
 
 /** What was piped in, without the end of its line. */

@@ -14,6 +14,9 @@ import { isEmail } from '../platform/http/request-schema.ts'
 import { isAssignable, isServicePermission, wildcard } from './permission-keys.ts'
 import { newAdminToken, newApiToken, tokenHash, tokenHint } from './secrets.ts'
 
+/** Of a password that a person chooses. */
+export const PASSWORD_CHARS_MIN = 12
+
 const DAY_MS = 86_400_000
 export const tokenLifeMs = 90 * DAY_MS
 

@@ -2,6 +2,7 @@
 
 import { rateKeyOf } from '../../../../core/network/ip-address.ts'
 import type { Hub } from '../../hub-context.ts'
+import { PASSWORD_CHARS_MIN } from '../../identity/accounts.ts'
 import { acceptInvitation, type InvitationLink, type Invited, invitationOf } from '../../invitations/invitations.ts'
 import { clientAddress } from '../../platform/http/addresses.ts'
 import type { RequestMeta } from '../../platform/http/pipeline.ts'
@@ -13,7 +14,6 @@ import { languageOf } from './login.ts'
 import { visitorOf } from './page-visitor.ts'
 import { beginSession, sessionCookieHeader } from './sessions.ts'
 
-export const PASSWORD_CHARS_MIN = 12
 const ATTEMPTS_PER_MINUTE = 20
 
 function gonePage(language: WebLanguage): Response {
