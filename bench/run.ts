@@ -22,6 +22,7 @@ const benches: Readonly<Record<string, readonly string[]>> = {
   'outside-load': ['outside-load.ts'],
   latency: ['latency.ts', '100'],
   hub: ['hub.ts'],
+  resources: ['resources.ts'],
   matching: ['matching.ts'],
   security: ['security.ts', 'scan', 'fleet'],
   'match-debsecan': ['security.ts', 'match-debsecan'],
