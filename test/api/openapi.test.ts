@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { createConfig, lintFromString } from '@redocly/openapi-core'
 import { apiRoutes } from '../../apps/hub/routes.ts'
 import { isObject } from '../../core/json-object.ts'
@@ -25,6 +27,22 @@ describe('the OpenAPI document', () => {
       return route.legacy ? [versioned, `${route.method} /api${path}`] : [versioned]
     })
     expect(operations.map(({ method, path }) => `${method} ${path}`).sort()).toEqual(expected.sort())
+  })
+
+  test('[HUB-008] every endpoint is there: 364 in 30 groups, and those of security', () => {
+    const groups = readFileSync(join(import.meta.dir, 'endpoints.txt'), 'utf8')
+      .split(/^# /m)
+      .slice(1)
+    const listed = groups.map(group =>
+      group
+        .split('\n')
+        .slice(1)
+        .filter(line => line !== ''),
+    )
+    expect([listed.length - 1, listed.slice(0, -1).flat().length]).toEqual([30, 364])
+    const unnamed = (text: string): string => text.replace(/\{[a-z_]+\}/g, '{}')
+    const there = new Set(operations.map(({ method, path }) => unnamed(`${method} ${path.replace('/api/v1', '')}`)))
+    expect(listed.flat().filter(each => !there.has(unnamed(each)))).toEqual([])
   })
 
   test('every operation says what it is for, what it needs, what it answers and how it refuses, with examples', () => {
