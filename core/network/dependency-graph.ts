@@ -142,20 +142,64 @@ function turned(cycle: readonly string[]): string[] {
 }
 
 /**
+ * The shortest way from one key to another over edges, both included. Nodes are numbers here: a walk is made for each
+ * cycle that is named, and in a dense graph it sees most of the nodes.
+ */
+function shortestWays(edges: readonly Dependency[]): (from: string, to: string) => string[] {
+  const keys: string[] = []
+  const numbers = new Map<string, number>()
+  const numberOf = (key: string): number => {
+    const known = numbers.get(key) ?? keys.length
+    if (known === keys.length) keys.push(key)
+    numbers.set(key, known)
+    return known
+  }
+  const next: number[][] = []
+  for (const { source, target } of edges) {
+    const [from, to] = [numberOf(source), numberOf(target)]
+    const known = next[from]
+    if (known) known.push(to)
+    else next[from] = [to]
+  }
+  const before = new Int32Array(keys.length)
+  /** The walk that reached a node last. */
+  const reachedBy = new Int32Array(keys.length)
+  let walk = 0
+  return (from, to) => {
+    const [start, end] = [numberOf(from), numberOf(to)]
+    walk++
+    const queue = [start]
+    reachedBy[start] = walk
+    for (let at = 0; at < queue.length && reachedBy[end] !== walk; at++) {
+      const node = queue[at] ?? start
+      for (const each of next[node] ?? []) {
+        if (reachedBy[each] === walk) continue
+        reachedBy[each] = walk
+        before[each] = node
+        queue.push(each)
+      }
+    }
+    const way = [end]
+    for (let at = end; at !== start; at = before[at] ?? start) way.push(before[at] ?? start)
+    return way.reverse().map(node => keys[node] ?? '')
+  }
+}
+
+/**
  * Cycles, each as the keys along it, the smallest first: for every edge that closes one the shortest through it, up to
  * `cyclesMax`.
  */
 export function cyclesOf(edges: readonly Dependency[], cyclesMax: number): string[][] {
   const component = componentsOf(edges)
   const within = edges.filter(({ source, target }) => component.get(source) === component.get(target))
-  const next = targetsOf(within)
+  const wayBetween = shortestWays(within)
   const found = new Map<string, string[]>()
   const covered = new Set<string>()
   for (const { source, target } of within) {
     if (found.size >= cyclesMax) break
     if (covered.has(`${source} ${target}`)) continue
     // From the target onwards to the source, which lies in one component with it.
-    const way = pathToRoot(source, reach(target, next, Number.POSITIVE_INFINITY)).reverse()
+    const way = wayBetween(target, source)
     for (const [at, key] of way.entries()) covered.add(`${key} ${way[(at + 1) % way.length]}`)
     const cycle = turned(way)
     found.set(cycle.join(' '), cycle)

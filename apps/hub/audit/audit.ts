@@ -1,7 +1,8 @@
 // The audit log: who did what to what, append-only, never a token, hash, secret or password (decision G-164).
 import { randomUUID } from 'node:crypto'
 import { sql } from 'drizzle-orm'
-import { type AuditChanges, auditLog } from '../platform/db/schema-identity.ts'
+import { fixedStatement } from '../platform/db/fixed-statement.ts'
+import type { AuditChanges } from '../platform/db/schema-identity.ts'
 import type { Tx } from '../platform/db/transaction.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 
@@ -38,26 +39,40 @@ export function changesBetween(
   return changes
 }
 
-const toRow = (entry: AuditEntry): typeof auditLog.$inferInsert => ({
+const INSERT = fixedStatement<'entries'>(
+  value => sql`
+    insert into audit_log (id, company_id, actor_type, actor_id, actor_name, action, subject_type, subject_id,
+      subject_name, changes, ip, user_agent, token_id)
+    select x.id, x.company_id, x.actor_type, x.actor_id, x.actor_name, x.action, x.subject_type, x.subject_id,
+      x.subject_name, x.changes, x.ip, x.user_agent, x.token_id
+    from jsonb_to_recordset(${value('entries')}::jsonb) as x (id uuid, company_id uuid, actor_type text, actor_id uuid,
+      actor_name text, action text, subject_type text, subject_id text, subject_name text, changes jsonb, ip text,
+      user_agent text, token_id uuid)`,
+)
+
+const toRecord = ({ actor, subject, ...entry }: AuditEntry) => ({
   id: randomUUID(),
-  companyId: entry.companyId,
-  actorType: entry.actor.type,
-  actorId: entry.actor.id,
-  actorName: entry.actor.name,
+  company_id: entry.companyId,
+  actor_type: actor.type,
+  actor_id: actor.id,
+  actor_name: actor.name,
   action: entry.action,
-  subjectType: entry.subject.type,
-  subjectId: entry.subject.id,
-  subjectName: entry.subject.name,
+  subject_type: subject.type,
+  subject_id: subject.id,
+  // A name that was cut off inside a character is none that JSON in the database can hold.
+  subject_name: subject.name?.toWellFormed() ?? null,
   changes: entry.changes ?? {},
   ip: entry.ip ?? null,
-  userAgent: entry.userAgent ?? null,
-  tokenId: entry.tokenId ?? null,
+  user_agent: entry.userAgent ?? null,
+  token_id: entry.tokenId ?? null,
 })
 
-/** Writes an entry in the transaction of the act, so that neither exists without the other. */
-export async function writeAudit(tx: Tx, entry: AuditEntry): Promise<void> {
-  await tx.db.insert(auditLog).values(toRow(entry))
+/** Writes entries in the transaction of the acts, with one statement, so that neither exists without the other. */
+export async function writeAudits(tx: Tx, entries: readonly AuditEntry[]): Promise<void> {
+  if (entries.length > 0) await tx.db.execute(INSERT({ entries: JSON.stringify(entries.map(toRecord)) }))
 }
+
+export const writeAudit = (tx: Tx, entry: AuditEntry): Promise<void> => writeAudits(tx, [entry])
 
 /** The hub itself: its commands, and what it does by the clock. */
 export const HUB_ACTOR: Actor = { type: 'system', id: null, name: 'hub' }
@@ -71,7 +86,8 @@ export const auditByHub = (
   changes: AuditChanges = {},
 ): Promise<void> => writeAudit(tx, { companyId, actor: HUB_ACTOR, action, subject, changes })
 
-const entryOf = (
+/** The entry for what the caller of a request did. */
+export const entryOf = (
   context: RouteContext,
   action: string,
   subject: AuditEntry['subject'],
@@ -103,27 +119,13 @@ export const auditRequest = (
 ): Promise<void> => writeAudit(tx, entryOf(context, action, subject, changes, companyId))
 
 /** An entry for each of many subjects that one request changed, with one statement. */
-export async function auditMany(
+export const auditMany = (
   tx: Tx,
   context: RouteContext,
   action: string,
   changed: readonly { readonly subject: AuditEntry['subject']; readonly changes: AuditChanges }[],
-): Promise<void> {
-  if (changed.length === 0) return
-  const { actor, ip, userAgent, tokenId } = entryOf(context, action, changed[0]!.subject, {}, context.companyId)
-  const records = changed.map(({ subject, changes }) => ({
-    id: randomUUID(),
-    subject_type: subject.type,
-    subject_id: subject.id,
-    subject_name: subject.name,
-    changes: { ...changes, ...context.auditNote },
-  }))
-  await tx.db.execute(sql`
-    insert into audit_log (id, company_id, actor_type, actor_id, actor_name, action, subject_type, subject_id,
-      subject_name, changes, ip, user_agent, token_id)
-    select x.id, ${context.companyId}::uuid, ${actor.type}::text, ${actor.id}::uuid, ${actor.name}::text, ${action}::text,
-      x.subject_type, x.subject_id, x.subject_name, x.changes, ${ip ?? null}::text, ${userAgent ?? null}::text,
-      ${tokenId ?? null}::uuid
-    from jsonb_to_recordset(${JSON.stringify(records)}::jsonb) as x (id uuid, subject_type text, subject_id text,
-      subject_name text, changes jsonb)`)
-}
+): Promise<void> =>
+  writeAudits(
+    tx,
+    changed.map(({ subject, changes }) => entryOf(context, action, subject, changes, context.companyId)),
+  )

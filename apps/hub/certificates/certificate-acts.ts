@@ -134,7 +134,8 @@ export async function renewCertificate(tx: Tx, editor: Editor, id: string, { due
   const { hub, companyId } = editor
   const row = await lockRow(certificateKind, tx, companyId, id)
   if (isOpen(row.renewal)) {
-    const known = (await lastRuns(tx.db, companyId, 'certificate', id)).find(run => run.action === 'renew')
+    const runs = await lastRuns(tx.db, companyId, 'certificate', [id])
+    const known = runs.get(id)?.find(run => run.action === 'renew')
     if (known) return known
   }
   const run = await startRun(tx, editor, certificateKind, row, 'renew')

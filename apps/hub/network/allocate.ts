@@ -1,19 +1,30 @@
 // Giving out addresses (R-059): under the lock of the subnet's row, so that two callers never get the same one, and
-// with a unique index as the second guard.
-import { and, eq, isNull, sql } from 'drizzle-orm'
+// with a unique index as the second guard. Those who ask for addresses of one subnet side by side would wait for each
+// other's commits: what waits is done in one transaction, each with its own outcome.
+import { sql } from 'drizzle-orm'
 import type { Unchecked } from '../../../core/json-object.ts'
 import { addressNumber, familyOf, numberAddress } from '../../../core/network/address-range.ts'
-import { type Tx, uuidList } from '../platform/db/transaction.ts'
-import { invalidField } from '../platform/http/api-error.ts'
+import type { Hub } from '../hub-context.ts'
+import { inTransaction, type Tx } from '../platform/db/transaction.ts'
+import { Grouped } from '../platform/grouped.ts'
+import { ApiError, invalidField } from '../platform/http/api-error.ts'
+import type { Language } from '../platform/http/api-texts.ts'
 import type { Editor } from '../resources/editor.ts'
-import { type Found, findRow, lockRow } from '../resources/resource-rows.ts'
-import { insertResource, updateResource } from '../resources/write-resource.ts'
+import type { Values } from '../resources/field.ts'
+import { type Found, lockRow, rowsOfIds } from '../resources/resource-rows.ts'
+import { presentSome } from '../resources/resource-show.ts'
+import { insertResources, updateResource } from '../resources/write-resource.ts'
 import { type FreeOf, freeNumbers, freeRun } from './free-addresses.ts'
 import { type IpAddressRow, ipAddressKind } from './ip-address.ts'
 import { subnetKind } from './subnet.ts'
 import { lockTreeShared } from './subnet-tree.ts'
 
+/** Addresses that one transaction gives out at most. */
+const TOGETHER_MAX = 256
+
+type Row = Found<IpAddressRow>
 type Allocation = {
+  readonly editor: Editor
   readonly subnet_id: string
   readonly count: number
   readonly isFromLast: boolean
@@ -23,25 +34,56 @@ type Allocation = {
   /** The fields of each address. */
   readonly values: Unchecked
 }
+type Given = { readonly rows: readonly Row[]; readonly isRepeated: boolean }
+type Outcome = Given | ApiError
 
-type Allocated = { readonly rows: readonly Found<IpAddressRow>[]; readonly isRepeated: boolean }
+/** One ask on its way to its outcome. */
+type Turn = {
+  readonly asked: Allocation
+  refusal: ApiError | null
+  /** The addresses of an earlier call with the same request_id. */
+  known: readonly string[] | null
+  /** One before it in the group, with the same request_id. */
+  same: Turn | null
+  addresses: readonly string[]
+  rows: Row[]
+}
+const isOpen = ({ refusal, known, same }: Turn): boolean => refusal === null && known === null && same === null
 
-async function rowsOf(tx: Tx, companyId: string, ids: readonly string[]): Promise<Found<IpAddressRow>[]> {
-  const rows: Found<IpAddressRow>[] = []
-  for (const id of ids) rows.push(await findRow(ipAddressKind, tx.db, companyId, id, 'any'))
-  return rows
+/** The lowest free addresses, any of them: such asks follow each other without looking at each other's outcome. */
+const isPlain = ({ isFromLast, isContiguous, address }: Allocation): boolean =>
+  !isFromLast && !isContiguous && address === null
+
+/** How many of those that wait are done together: those that are plain, else one. */
+function groupSize(waiting: readonly Allocation[]): number {
+  let total = 0
+  const end = waiting.findIndex(asked => {
+    total += asked.count
+    return !isPlain(asked) || total > TOGETHER_MAX
+  })
+  return end === -1 ? waiting.length : end
 }
 
-/** The addresses of an earlier call with the same request_id. */
-async function repeated(tx: Tx, companyId: string, requestId: string): Promise<Allocated | null> {
-  const [known] = await tx.db.execute<{ address_ids: string[] }>(sql`
-    select address_ids from ip_allocations where company_id = ${companyId} and request_id = ${requestId}
-      and created_at > now() - interval '24 hours'`)
-  return known ? { rows: await rowsOf(tx, companyId, known.address_ids), isRepeated: true } : null
+/** Finds what an earlier call with the same request_id was given, within 24 hours. */
+async function findRepeated(tx: Tx, companyId: string, turns: readonly Turn[]): Promise<void> {
+  const named = turns.filter(({ asked }) => asked.requestId !== null)
+  if (named.length === 0) return
+  const known = await tx.db.execute<{ request_id: string; address_ids: string[] }>(sql`
+    select request_id, address_ids from ip_allocations where company_id = ${companyId}
+      and created_at > now() - interval '24 hours' and request_id in (
+        select jsonb_array_elements_text(${JSON.stringify(named.map(({ asked }) => asked.requestId))}::jsonb))`)
+  const earlier = new Map(known.map(row => [row.request_id, row.address_ids]))
+  const first = new Map<string, Turn>()
+  for (const turn of named) {
+    const id = turn.asked.requestId ?? ''
+    turn.known = earlier.get(id) ?? null
+    turn.same = first.get(id) ?? null
+    if (isOpen(turn)) first.set(id, turn)
+  }
 }
 
-/** The free addresses to give out. Throws 422. */
-async function chosen(tx: Tx, subnet: FreeOf, asked: Allocation): Promise<bigint[]> {
+/** The free addresses of one that asks for certain ones. Throws 422. */
+async function chosen(tx: Tx, subnet: FreeOf, asked: Allocation): Promise<readonly bigint[]> {
   if (asked.address !== null) {
     const wanted = addressNumber(asked.address)
     // An address of another family, or outside, is not among those that may be given out.
@@ -60,58 +102,116 @@ async function chosen(tx: Tx, subnet: FreeOf, asked: Allocation): Promise<bigint
   return found
 }
 
-/** Registers the address, or takes the row of one that was released, with its history. */
-async function register(tx: Tx, editor: Editor, subnet: FreeOf, address: string, values: Unchecked) {
-  const { table } = ipAddressKind
-  const [released] = await tx.db
-    .select({ id: table.id })
-    .from(table)
-    .where(
-      and(
-        eq(table.company_id, editor.companyId),
-        isNull(table.deleted_at),
-        sql`vrf = ${subnet.vrf} and address = ${address}::inet`,
-      ),
-    )
-  if (!released)
-    return insertResource(tx, ipAddressKind, editor, { ...values, address, vrf: subnet.vrf }, { action: 'allocate' })
+/** Gives each turn its addresses, the lowest to the first; one that does not get all it asks for gets none. */
+async function choose(tx: Tx, subnet: FreeOf, turns: readonly Turn[]): Promise<void> {
+  const family = familyOf(subnet.cidr)
+  const open = turns.filter(isOpen)
+  const [first] = open
+  if (!first) return
+  if (!isPlain(first.asked)) {
+    first.addresses = (await chosen(tx, subnet, first.asked)).map(each => numberAddress(each, family))
+    return
+  }
+  const total = open.reduce((sum, { asked }) => sum + asked.count, 0)
+  const free = await freeNumbers(tx.db, subnet, total, false)
+  let at = 0
+  for (const turn of open) {
+    const given = free.slice(at, at + turn.asked.count)
+    if (given.length < turn.asked.count) turn.refusal = invalidField('subnet_id', 'no_free_address')
+    else {
+      turn.addresses = given.map(each => numberAddress(each, family))
+      at += given.length
+    }
+  }
+}
+
+/** Registers the addresses, or takes the rows of those that were released, with their history. */
+async function register(tx: Tx, subnet: FreeOf & { readonly company_id: string }, turns: readonly Turn[]) {
+  const wanted = turns.flatMap(turn => turn.addresses.map(address => ({ turn, address })))
+  if (wanted.length === 0) return
+  const standing = await tx.db.execute<{ id: string; address: string }>(sql`
+    select id, address from ip_addresses where company_id = ${subnet.company_id} and vrf = ${subnet.vrf}
+      and deleted_at is null and address in (
+        select jsonb_array_elements_text(${JSON.stringify(wanted.map(({ address }) => address))}::jsonb)::inet)`)
+  const released = new Map(standing.map(({ id, address }) => [address, id]))
+  const fresh = wanted.filter(({ address }) => !released.has(address))
+  const made = await insertResources(
+    tx,
+    ipAddressKind,
+    fresh.map(({ turn: { asked }, address }) => ({
+      editor: asked.editor,
+      values: { ...asked.values, address, vrf: subnet.vrf },
+      action: 'allocate',
+    })),
+  )
+  const rowOf = new Map(fresh.map(({ address }, at) => [address, made[at]]))
+  for (const { turn, address } of wanted) {
+    const id = released.get(address)
+    const row = id === undefined ? rowOf.get(address) : await takeReleased(tx, turn.asked, id)
+    if (row instanceof ApiError) throw row
+    if (row) turn.rows.push(row)
+  }
+}
+
+const takeReleased = (tx: Tx, { editor, values }: Allocation, id: string): Promise<Row> => {
   const again = { status: 'active', ...values }
-  return updateResource(tx, ipAddressKind, editor, released.id, again, {
-    action: 'allocate',
-    columns: { released_at: null },
+  return updateResource(tx, ipAddressKind, editor, id, again, { action: 'allocate', columns: { released_at: null } })
+}
+
+/** Keeps what was given to calls with a request_id. */
+async function noteRequests(tx: Tx, companyId: string, turns: readonly Turn[]): Promise<void> {
+  const named = turns.flatMap(({ asked, rows }) =>
+    asked.requestId === null || rows.length === 0
+      ? []
+      : [{ request_id: asked.requestId, address_ids: rows.map(({ id }) => id) }],
+  )
+  if (named.length === 0) return
+  await tx.db.execute(sql`
+    insert into ip_allocations (company_id, request_id, address_ids)
+    select ${companyId}::uuid, x.request_id, x.address_ids
+    from jsonb_to_recordset(${JSON.stringify(named)}::jsonb) as x (request_id text, address_ids uuid[])
+    on conflict (company_id, request_id) do update set address_ids = excluded.address_ids, created_at = now()`)
+}
+
+/** The addresses that earlier calls were given, whatever became of them. */
+async function fetchKnown(tx: Tx, companyId: string, turns: readonly Turn[]): Promise<void> {
+  const ids = turns.flatMap(({ known }) => known ?? [])
+  const rows = new Map((await rowsOfIds(ipAddressKind, tx.db, companyId, ids, 'any')).map(row => [row.id, row]))
+  for (const turn of turns) if (turn.known) turn.rows = turn.known.flatMap(id => rows.get(id) ?? [])
+}
+
+/** The outcome of each, all in one transaction. Throws what refuses one of them while it is written. */
+async function allocateTogether(tx: Tx, asks: readonly Allocation[]): Promise<Outcome[]> {
+  const [first] = asks
+  if (!first) return []
+  const { companyId } = first.editor
+  await lockTreeShared(tx, companyId)
+  const subnet = await lockRow(subnetKind, tx, companyId, first.subnet_id).catch(() => null)
+  if (!subnet) return asks.map(() => invalidField('subnet_id', 'unknown_reference'))
+  const turns = asks.map((asked): Turn => ({ asked, refusal: null, known: null, same: null, addresses: [], rows: [] }))
+  await findRepeated(tx, companyId, turns)
+  if (subnet.kind === 'container' || subnet.full) {
+    const reason = subnet.kind === 'container' ? 'gives_no_addresses' : 'no_free_address'
+    for (const turn of turns.filter(isOpen)) turn.refusal = invalidField('subnet_id', reason)
+  }
+  await choose(tx, subnet, turns)
+  await register(tx, subnet, turns)
+  await noteRequests(tx, companyId, turns)
+  await moveFreeFrom(tx, subnet, turns)
+  await fetchKnown(tx, companyId, turns)
+  return turns.map(turn => {
+    const { refusal, rows } = turn.same ?? turn
+    return refusal ?? { rows, isRepeated: !isOpen(turn) }
   })
 }
 
-export async function allocate(tx: Tx, editor: Editor, asked: Allocation): Promise<Allocated> {
-  const { companyId } = editor
-  await lockTreeShared(tx, companyId)
-  const subnet = await lockRow(subnetKind, tx, companyId, asked.subnet_id).catch(() => null)
-  if (!subnet) throw invalidField('subnet_id', 'unknown_reference')
-  if (asked.requestId !== null) {
-    const known = await repeated(tx, companyId, asked.requestId)
-    if (known) return known
-  }
-  if (subnet.kind === 'container') throw invalidField('subnet_id', 'gives_no_addresses')
-  if (subnet.full) throw invalidField('subnet_id', 'no_free_address')
-  const numbers = await chosen(tx, subnet, asked)
-  const family = familyOf(subnet.cidr)
-  const rows: Found<IpAddressRow>[] = []
-  for (const each of numbers) rows.push(await register(tx, editor, subnet, numberAddress(each, family), asked.values))
-  if (asked.requestId !== null)
-    await tx.db.execute(sql`
-      insert into ip_allocations (company_id, request_id, address_ids)
-      values (${companyId}, ${asked.requestId}, ${uuidList(rows.map(row => row.id))}::uuid[])
-      on conflict (company_id, request_id) do update set address_ids = excluded.address_ids, created_at = now()`)
-  // From below, everything up to the last one was taken, and is now. Only what is registered counts: what agents saw
-  // and what rests may be free one day.
-  const last = numbers.at(-1)
-  if (!asked.isFromLast && !asked.isContiguous && asked.address === null && last !== undefined)
-    await moveFreeFrom(tx, subnet, numberAddress(last, family))
-  return { rows, isRepeated: false }
-}
-
-/** Moves the point from which free addresses are looked for, unless an address below it may become free by itself. */
-async function moveFreeFrom(tx: Tx, subnet: FreeOf, last: string): Promise<void> {
+/**
+ * Moves the point from which free addresses are looked for: from below, everything up to the last one was taken, and is
+ * now. Only what is registered counts: what agents saw and what rests may be free one day.
+ */
+async function moveFreeFrom(tx: Tx, subnet: FreeOf, turns: readonly Turn[]): Promise<void> {
+  const last = turns.findLast(({ asked, addresses }) => isPlain(asked) && addresses.length > 0)?.addresses.at(-1)
+  if (last === undefined) return
   await tx.db.execute(sql`
     update subnets s set free_from = ${last}::inet where s.id = ${subnet.id} and not exists (
         select 1 from ip_observations o where o.company_id = s.company_id
@@ -119,4 +219,51 @@ async function moveFreeFrom(tx: Tx, subnet: FreeOf, last: string): Promise<void>
       and not exists (
         select 1 from ip_addresses a where a.company_id = s.company_id and a.vrf = s.vrf and a.deleted_at is null
           and a.status = 'released' and a.address between coalesce(s.free_from, host(network(s.cidr))::inet) and ${last}::inet)`)
+}
+
+/** Each by itself, so that what refuses one does not touch the others. */
+async function allocateEach(hub: Hub, asks: readonly Allocation[]): Promise<Outcome[]> {
+  const outcomes: Outcome[] = []
+  for (const asked of asks) outcomes.push(...(await allocateGroup(hub, [asked])))
+  return outcomes
+}
+
+async function allocateGroup(hub: Hub, asks: readonly Allocation[]): Promise<Outcome[]> {
+  try {
+    return await inTransaction(hub.database.db, tx => allocateTogether(tx, asks))
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    return asks.length === 1 ? [error] : allocateEach(hub, asks)
+  }
+}
+
+type Allocated = { readonly isRepeated: boolean; readonly shown: readonly Values[] }
+/** How an ask ended, and the answer, which is read after the commit while others have the subnet. */
+type Ended = ApiError | { readonly isRepeated: boolean; readonly show: () => Promise<readonly Values[]> }
+
+async function workOff(hub: Hub, asks: readonly Allocation[]): Promise<Ended[]> {
+  const outcomes = await allocateGroup(hub, asks)
+  const all = outcomes.flatMap(outcome => (outcome instanceof ApiError ? [] : outcome.rows))
+  const shownIn = new Map<Language, Promise<Values[]>>()
+  return asks.map(({ editor: { companyId, language } }, at): Ended => {
+    const outcome = outcomes[at]!
+    if (outcome instanceof ApiError) return outcome
+    const known = shownIn.get(language) ?? presentSome(ipAddressKind, { hub, companyId, language }, all)
+    shownIn.set(language, known)
+    const ids = new Set(outcome.rows.map(({ id }) => id))
+    const show = async () => (await known).filter(({ id }) => ids.has(String(id)))
+    return { isRepeated: outcome.isRepeated, show }
+  })
+}
+
+const groupsOf = new WeakMap<Hub, Grouped<Allocation, Ended>>()
+
+/** Registers the next free addresses of a subnet. Throws 422. */
+export async function allocate(asked: Allocation): Promise<Allocated> {
+  const { hub, companyId } = asked.editor
+  const groups = groupsOf.get(hub) ?? new Grouped((asks: readonly Allocation[]) => workOff(hub, asks), groupSize)
+  groupsOf.set(hub, groups)
+  const ended = await groups.run(`${companyId} ${asked.subnet_id}`, asked)
+  if (ended instanceof ApiError) throw ended
+  return { isRepeated: ended.isRepeated, shown: await ended.show() }
 }

@@ -5,6 +5,7 @@ import { type SQL, sql } from 'drizzle-orm'
 import { inet, timestamp, uuid as uuidColumn } from 'drizzle-orm/pg-core'
 import { normalAddress } from '../../../core/network/cidr.ts'
 import type { Executor } from '../platform/db/connect.ts'
+import type { Tx } from '../platform/db/transaction.ts'
 import { invalidField } from '../platform/http/api-error.ts'
 import { type Words, words } from '../platform/http/api-texts.ts'
 import { filter } from '../platform/http/collection.ts'
@@ -19,7 +20,7 @@ import {
   timeField,
   type Values,
 } from '../resources/field.ts'
-import { columnNamed, defineKind, type RowOf, type Table, type Write } from '../resources/kind.ts'
+import { columnNamed, defineKind, type NewWrite, type RowOf, type Table, type Write } from '../resources/kind.ts'
 import { addressFault, cidrOrAddress } from './subnet.ts'
 import { lockTreeShared } from './subnet-tree.ts'
 
@@ -65,16 +66,43 @@ const fields = {
 
 export type IpAddressRow = RowOf<typeof fields>
 
-async function beforeWrite({ tx, before, next, editor }: Write<IpAddressRow>): Promise<void> {
+/** A reservation ends in the future, when it is new. */
+const isOver = ({ before, next, editor }: Write<IpAddressRow>): boolean =>
+  next.reserved_until !== null &&
+  before?.reserved_until?.getTime() !== next.reserved_until.getTime() &&
+  next.reserved_until.getTime() <= editor.hub.now()
+
+async function beforeWrite(write: Write<IpAddressRow>): Promise<void> {
+  const { tx, before, next } = write
   next.name = next.address
-  if (next.reserved_until !== null && before?.reserved_until?.getTime() !== next.reserved_until.getTime())
-    if (next.reserved_until.getTime() <= editor.hub.now()) throw invalidField('reserved_until', 'future')
-  if (before) return
-  await lockTreeShared(tx, next.company_id)
-  const [subnet] = await tx.db.execute<{ id: string }>(sql`
-    select id from subnets where company_id = ${next.company_id} and vrf = ${next.vrf} and deleted_at is null
-      and cidr >>= ${next.address}::inet order by masklen(cidr) desc limit 1`)
-  next.subnet_id = subnet?.id ?? null
+  if (isOver(write)) throw invalidField('reserved_until', 'future')
+  if (before === null) await findSubnets(tx, [next])
+}
+
+async function beforeInserts(writes: readonly NewWrite<IpAddressRow>[]): Promise<void> {
+  const [first] = writes
+  if (!first) return
+  for (const write of writes) {
+    write.next.name = write.next.address
+    if (isOver(write)) write.faults.set('reserved_until', words('future'))
+  }
+  await findSubnets(
+    first.tx,
+    writes.map(({ next }) => next),
+  )
+}
+
+/** The narrowest subnet around each address; none comes or goes until the transaction ends. */
+async function findSubnets(tx: Tx, addresses: readonly Write<IpAddressRow>['next'][]): Promise<void> {
+  const companyId = addresses[0]?.company_id ?? ''
+  await lockTreeShared(tx, companyId)
+  const asked = addresses.map(({ vrf, address }, at) => ({ at, vrf, address }))
+  const found = await tx.db.execute<{ at: number; id: string }>(sql`
+    select x.at, s.id from jsonb_to_recordset(${JSON.stringify(asked)}::jsonb) as x (at int, vrf text, address inet)
+    cross join lateral (select id from subnets where company_id = ${companyId} and vrf = x.vrf and deleted_at is null
+      and cidr >>= x.address order by masklen(cidr) desc limit 1) s`)
+  const subnets = new Map(found.map(({ at, id: subnetId }) => [at, subnetId]))
+  for (const [at, next] of addresses.entries()) next.subnet_id = subnets.get(at) ?? null
 }
 
 type Seen = { address: string; server_id: string; server: string; interface: string; first: Date; last: Date }
@@ -166,5 +194,5 @@ export const ipAddressKind = defineKind({
   },
   iac: { kind: 'ip-address', order: 4, key: ['address', 'vrf'] },
   csv: { key: ['address', 'vrf'] },
-  hooks: { beforeWrite, derive: deriveAddresses },
+  hooks: { beforeWrite, beforeInserts, derive: deriveAddresses },
 })

@@ -1,7 +1,6 @@
 // REST: /subnets and /ips (groups "Subnets" and "IPs").
 import { Type } from '@sinclair/typebox'
 import { refuseManaged } from '../bindings/managed.ts'
-import { inTransaction } from '../platform/db/transaction.ts'
 import { list } from '../platform/http/list.ts'
 import { Reply } from '../platform/http/reply.ts'
 import { boolean, instant, integer, oneOf, optional, text, uuid } from '../platform/http/request-schema.ts'
@@ -12,7 +11,7 @@ import { bodyOf } from '../resources/kind.ts'
 import { answerOf, onePath, replyWith, resourceOf, usualRoutes } from '../resources/kind-routes.ts'
 import { parseForm } from '../resources/resource-form.ts'
 import { showResponse } from '../resources/resource-response.ts'
-import { presentOne } from '../resources/resource-show.ts'
+import { presentSome } from '../resources/resource-show.ts'
 import { allocate } from './allocate.ts'
 import { ipHistory, releaseAddress, reserveAddress } from './ip-acts.ts'
 import { ipAddressKind } from './ip-address.ts'
@@ -87,7 +86,7 @@ const subnetRoutes: readonly Route[] = [
     async handle(context) {
       const { prefix, first = null } = context.body
       const rows = await splitSubnet(context, context.resource, prefix, first)
-      return { data: await Promise.all(rows.map(row => presentOne(subnetKind, context, row))) }
+      return { data: await presentSome(subnetKind, context, rows) }
     },
   }),
   route({
@@ -132,7 +131,8 @@ const addressRoutes: readonly Route[] = [
     otherResponses: { 200: answerList(shownAddress) },
     async handle(context) {
       const { subnet_id, count = 1, from, contiguous = false, request_id = null, address: wanted = null } = context.body
-      const asked = {
+      const { shown, isRepeated } = await allocate({
+        editor: editorOf(context),
         subnet_id,
         count: wanted === null ? count : 1,
         isFromLast: from === 'last',
@@ -140,12 +140,8 @@ const addressRoutes: readonly Route[] = [
         address: wanted,
         requestId: request_id,
         values: await parseForm(allocated, 'create', context.body),
-      }
-      const { rows, isRepeated } = await inTransaction(context.hub.database.db, tx =>
-        allocate(tx, editorOf(context), asked),
-      )
-      const data = await Promise.all(rows.map(row => presentOne(ipAddressKind, context, row)))
-      return isRepeated ? new Reply({ data }, { status: 200 }) : { data }
+      })
+      return isRepeated ? new Reply({ data: shown }, { status: 200 }) : { data: [...shown] }
     },
   }),
   route({

@@ -12,7 +12,7 @@ import {
 } from 'drizzle-orm/pg-core'
 import { cidrText, holds, networkOf, normalAddress, normalCidr, parseCidr } from '../../../core/network/cidr.ts'
 import { parseAddress } from '../../../core/network/ip-address.ts'
-import type { Tx } from '../platform/db/transaction.ts'
+import { type Tx, uuidList } from '../platform/db/transaction.ts'
 import { invalid, invalidField } from '../platform/http/api-error.ts'
 import { type Words, words } from '../platform/http/api-texts.ts'
 import { filter } from '../platform/http/collection.ts'
@@ -27,9 +27,9 @@ import {
   objectsField,
   textField,
 } from '../resources/field.ts'
-import { columnNamed, defineKind, type RowOf, type Write } from '../resources/kind.ts'
+import { columnNamed, defineKind, type NewWrite, type RowOf, type Write, type Written } from '../resources/kind.ts'
 import { inUse } from '../resources/references.ts'
-import { arrangeTree, lockTree, placeInTree } from './subnet-tree.ts'
+import { arrangeTree, lockTree } from './subnet-tree.ts'
 import { deriveSubnets, usageResponse } from './subnet-usage.ts'
 
 /** The id of no subnet. */
@@ -126,8 +126,38 @@ async function beforeWrite({ tx, before, next }: Write<Subnet>): Promise<void> {
   await lockTree(tx, next.company_id)
   if (before) await refuseLeaving(tx, before, next)
   if (before && next.name === before.cidr) next.name = ''
-  if (next.name === '') next.name = await freeName(tx, next)
-  await placeInTree(tx, next)
+  await nameFreely(tx, [next])
+}
+
+async function beforeInserts(writes: readonly NewWrite<Subnet>[]): Promise<void> {
+  const [first] = writes
+  if (!first) return
+  for (const { next, faults } of writes)
+    for (const [field, text] of Object.entries(blockFaults(next))) faults.set(field, text)
+  await lockTree(first.tx, first.next.company_id)
+  await nameFreely(
+    first.tx,
+    writes.map(({ next }) => next),
+  )
+}
+
+/** What lies in the old and in the new block of a subnet that moved is arranged anew. */
+async function afterWrite({ tx, before, after }: Written<Subnet>): Promise<void> {
+  if (before && after && before.cidr === after.cidr && before.vrf === after.vrf) return
+  if (before && !after) await lockTree(tx, before.company_id)
+  await arrangeTree(
+    tx,
+    [before, after].flatMap(each => each ?? []),
+  )
+}
+
+const afterInserts = async (written: readonly Written<Subnet>[]): Promise<void> => {
+  const [first] = written
+  if (!first) return
+  await arrangeTree(
+    first.tx,
+    written.flatMap(({ after }) => after ?? []),
+  )
 }
 
 /** Throws 422 for another block that would leave an address or a child of the subnet outside (RES-222). */
@@ -153,12 +183,21 @@ async function refuseOrphans(tx: Tx, row: Subnet): Promise<void> {
   )
 }
 
-/** The block itself, or with its address space where another one has that name. */
-async function freeName(tx: Tx, { id: subnetId, company_id, cidr, vrf }: Subnet): Promise<string> {
-  const [taken] = await tx.db.execute(sql`
-    select 1 from subnets where company_id = ${company_id} and lower(name) = lower(${cidr}) and deleted_at is null
-      and id <> ${subnetId}`)
-  return taken ? `${cidr} (${vrf})` : cidr
+/** Subnets without a name get their block, or with it their address space where another one has that name. */
+async function nameFreely(tx: Tx, subnets: readonly Write<Subnet>['next'][]): Promise<void> {
+  const nameless = subnets.filter(({ name }) => name === '')
+  const [first] = nameless
+  if (!first) return
+  const rows = await tx.db.execute<{ name: string }>(sql`
+    select lower(name) as name from subnets where company_id = ${first.company_id} and deleted_at is null
+      and lower(name) in (select lower(x) from jsonb_array_elements_text(${JSON.stringify(
+        nameless.map(({ cidr }) => cidr),
+      )}::jsonb) x) and id <> all(${uuidList(nameless.map(({ id: subnetId }) => subnetId))}::uuid[])`)
+  const taken = new Set(rows.map(({ name }) => name))
+  for (const next of subnets) {
+    if (next.name === '') next.name = taken.has(next.cidr) ? `${next.cidr} (${next.vrf})` : next.cidr
+    taken.add(next.name.toLowerCase())
+  }
 }
 
 const percentText = (level: string) => ({
@@ -204,7 +243,9 @@ export const subnetKind = defineKind({
   csv: { key: ['cidr', 'vrf'] },
   hooks: {
     beforeWrite,
-    afterWrite: ({ tx, before, after }) => arrangeTree(tx, before, after),
+    afterWrite,
+    beforeInserts,
+    afterInserts,
     beforeDelete: ({ tx, row }) => refuseOrphans(tx, row),
     derive: deriveSubnets,
   },

@@ -109,23 +109,27 @@ export function conditionText({ conditions }: KindInfo, code: string, detail: Un
   })
 }
 
-/** The open conditions of a resource, worst first. */
+/** The open conditions of resources by their ids, worst first. */
 export async function conditionsOf(
   db: Executor,
   info: KindInfo,
   companyId: string,
-  resourceId: string,
+  resourceIds: readonly string[],
   language: Language,
 ) {
   const rows = await db.execute<ConditionRow>(sql`
     select resource_id, code, severity, detail, since from resource_conditions
-    where company_id = ${companyId} and kind = ${info.kind} and resource_id = ${resourceId}
+    where company_id = ${companyId} and kind = ${info.kind} and resource_id = any(${uuidList(resourceIds)}::uuid[])
       and since is not null and resolved_at is null
     order by array_position(array['critical', 'warning', 'info'], severity), since, code`)
-  return rows.map(row => ({
-    code: row.code,
-    severity: row.severity,
-    message: conditionText(info, row.code, row.detail, language),
-    since: new Date(row.since),
+  const shown = rows.map(row => ({
+    id: row.resource_id,
+    condition: {
+      code: row.code,
+      severity: row.severity,
+      message: conditionText(info, row.code, row.detail, language),
+      since: new Date(row.since),
+    },
   }))
+  return new Map([...Map.groupBy(shown, ({ id }) => id)].map(([id, of]) => [id, of.map(({ condition }) => condition)]))
 }

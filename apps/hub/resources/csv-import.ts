@@ -17,7 +17,7 @@ import type { Values } from './field.ts'
 import { type CommonRow, columnNamed, type Kind } from './kind.ts'
 import { emptyOf, parseForm, storedOf, under } from './resource-form.ts'
 import { type Found, rowsOfIds } from './resource-rows.ts'
-import { insertResource, isSame, updateResource } from './write-resource.ts'
+import { insertResources, isSame, type NewResource, updateResource } from './write-resource.ts'
 
 const imported = named('CsvImport', {
   created: amount(),
@@ -82,9 +82,10 @@ async function knownRows(kind: Kind, tx: Tx, companyId: string, parent: Parent, 
   const types = Object.keys(first).map(column => [column, columnNamed(kind.table, column).getSQLType()] as const)
   const alike = types.map(([column, type]): SQL => {
     const [mine, theirs] = [sql`t.${sql.identifier(column)}`, sql`x.${sql.identifier(column)}`]
-    return column === 'name' && type === 'text'
-      ? sql`lower(${mine}) = lower(${theirs})`
-      : sql`${mine} is not distinct from ${theirs}`
+    if (column === 'name' && type === 'text') return sql`lower(${mine}) = lower(${theirs})`
+    // Only what is equal is found by an index.
+    const isGiven = keys.every(key => key[column] !== null && key[column] !== undefined)
+    return isGiven ? sql`${mine} = ${theirs}` : sql`${mine} is not distinct from ${theirs}`
   })
   const record = types.map(([column, type]) => sql`${sql.identifier(column)} ${sql.raw(type)}`)
   const within = kind.parent && parent ? sql`and t.${sql.identifier(kind.parent.column)} = ${parent.id}` : sql``
@@ -119,25 +120,38 @@ function changesOf(kind: Kind, before: Found, { values, literal }: Given): Unche
   )
 }
 
-type Outcome = 'created' | 'updated' | 'unchanged'
+/** Changes a resource to what its row says; true when that was something else. */
+async function changeRow(kind: Kind, tx: Tx, context: RouteContext, given: Given, before: Found): Promise<boolean> {
+  const changes = changesOf(kind, before, given)
+  if (Object.keys(changes).length === 0) return false
+  const after = await updateResource(tx, kind, editorOf(context), before.id, changes)
+  if (after.version === before.version) return false
+  await refuseManaged(context, kind.info.kind, before.id)
+  return true
+}
 
-async function writeRow(
+/** Creates what the rows say, together. */
+async function createRows(
   kind: Kind,
   tx: Tx,
   editor: Editor,
-  given: Given,
-  before: Found | undefined,
+  rows: readonly Given[],
   parent: Parent,
-): Promise<Outcome> {
-  if (!before) {
-    const values = await parseForm(kind, 'create', given.row.input)
-    await insertResource(tx, kind, editor, values, { origin: 'import', ...(parent ? { parentId: parent.id } : {}) })
-    return 'created'
+  faults: Map<string, Words>,
+): Promise<number> {
+  const fresh: (NewResource & { readonly place: string })[] = []
+  for (const { line, row } of rows) {
+    const place = `rows.${line}`
+    const values = await under(faults, place, () => parseForm(kind, 'create', row.input))
+    if (values) fresh.push({ place, editor, values, origin: 'import', ...(parent ? { parentId: parent.id } : {}) })
   }
-  const changes = changesOf(kind, before, given)
-  if (Object.keys(changes).length === 0) return 'unchanged'
-  const after = await updateResource(tx, kind, editor, before.id, changes)
-  return after.version === before.version ? 'unchanged' : 'updated'
+  const made = await insertResources(tx, kind, fresh)
+  for (const [at, outcome] of made.entries())
+    if (outcome instanceof ApiError)
+      await under(faults, fresh[at]?.place ?? '', async () => {
+        throw outcome
+      })
+  return made.length
 }
 
 /** True while the transaction can go on: a statement that the database refused ends it. */
@@ -147,21 +161,15 @@ const goesOn = (tx: Tx): Promise<boolean> =>
     () => false,
   )
 
-async function writeRows(
-  kind: Kind,
-  tx: Tx,
-  context: RouteContext,
-  editor: Editor,
-  given: readonly Given[],
-  parent: Parent,
-) {
+async function writeRows(kind: Kind, tx: Tx, context: RouteContext, given: readonly Given[], parent: Parent) {
   const keys = given
     .flatMap(({ values, literal }) => [values, ...(literal ? [literal] : [])])
     .map(each => keyOf(kind, each))
   const known = await knownRows(kind, tx, context.companyId, parent, keys)
   const lines = new Map<string, number>()
   const faults = new Map<string, Words>()
-  const counts: Record<Outcome, number> = { created: 0, updated: 0, unchanged: 0 }
+  const counts = { created: 0, updated: 0, unchanged: 0 }
+  const fresh: Given[] = []
   for (const each of given) {
     const at = `rows.${each.line}`
     const texts = [each.literal, each.values].flatMap(values => (values ? [keyText(keyOf(kind, values))] : []))
@@ -170,14 +178,15 @@ async function writeRows(
     if (other !== undefined) faults.set(`${at}.${kind.csv?.key[0]}`, words('csv_twice', { line: other }))
     lines.set(text, each.line)
     const before = known.get(text)
-    const outcome = await under(faults, at, async () => {
-      const done = await writeRow(kind, tx, editor, each, before, parent)
-      if (done === 'updated' && before) await refuseManaged(context, kind.info.kind, before.id)
-      return done
-    })
-    if (outcome) counts[outcome]++
-    else if (!(await goesOn(tx))) break
+    if (!before) {
+      fresh.push(each)
+      continue
+    }
+    const isChanged = await under(faults, at, () => changeRow(kind, tx, context, each, before))
+    if (isChanged === null && !(await goesOn(tx))) throw faultsError(faults)
+    counts[isChanged ? 'updated' : 'unchanged']++
   }
+  counts.created = await createRows(kind, tx, editorOf(context), fresh, parent, faults)
   if (faults.size > 0) throw faultsError(faults)
   return counts
 }
@@ -200,8 +209,6 @@ export async function csvReply(
   if (!isCsv) return null
   if (!kind.csv) throw new ApiError(415, 'unsupported_media_type', words('unsupported_type'))
   const given = await parseRows(kind, rowsOfCsv(kind, String(context.body.csv ?? '')), parent)
-  const counts = await inTrial(context.hub.database.db, isTrial, tx =>
-    writeRows(kind, tx, context, editorOf(context), given, parent),
-  )
+  const counts = await inTrial(context.hub.database.db, isTrial, tx => writeRows(kind, tx, context, given, parent))
   return new Reply({ data: { ...counts, dry_run: isTrial } }, { status: 200 })
 }

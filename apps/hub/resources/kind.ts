@@ -18,6 +18,7 @@ import type { Unchecked } from '../../../core/json-object.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import type { AuditChanges } from '../platform/db/schema-identity.ts'
 import type { Tx } from '../platform/db/transaction.ts'
+import type { Words } from '../platform/http/api-texts.ts'
 import type { filter } from '../platform/http/collection.ts'
 import { optional } from '../platform/http/request-schema.ts'
 import type { Editor } from './editor.ts'
@@ -123,6 +124,11 @@ export type Write<Row> = {
   /** What the audit entry says beside the fields that differ; hooks may add to it. */
   readonly notes: Notes
 }
+/** The write of a new resource among others. */
+export type NewWrite<Row> = Write<Row> & {
+  /** What is wrong with it, by field: hooks add to it instead of throwing, and it is not stored. */
+  readonly faults: Map<string, Words>
+}
 export type Written<Row> = {
   readonly tx: Tx
   readonly editor: Editor
@@ -136,6 +142,12 @@ type Hooks<Row> = {
   beforeWrite?(write: Write<Row>): Promise<void>
   /** Changes what depends on the resource; also after a deletion and a restoration. */
   afterWrite?(written: Written<Row>): Promise<void>
+  /**
+   * What the two do at a creation, for many new resources at once. Of a kind that has `beforeWrite` without these each
+   * is created by itself, for what it looks at may be the one before it.
+   */
+  beforeInserts?(writes: readonly NewWrite<Row>[]): Promise<void>
+  afterInserts?(written: readonly Written<Row>[]): Promise<void>
   /** Refuses a deletion, beyond those that others name (R-004). */
   beforeDelete?(write: {
     readonly tx: Tx

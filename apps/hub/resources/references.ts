@@ -37,31 +37,52 @@ async function unknownIds(
   return new Set(ids.filter(id => !known.has(id)))
 }
 
-/** The faults of the references of a row, by field; only those that changed are looked at. */
-export async function referenceFaults(
+/** A row on its way: as it was, null for a new one, and as it will be. */
+export type Change = { readonly before: Unchecked | null; readonly next: Unchecked }
+
+/** What a row names through a reference that changes. */
+type Named = { readonly row: number; readonly field: string; readonly kind: string; readonly id: string }
+
+function namedBy({ references }: KindInfo, { before, next }: Change, row: number): Named[] {
+  return references.flatMap(({ field, to, column, isList, kindColumn }) => {
+    const kind = to ?? (kindColumn ? next[kindColumn] : null)
+    const value = next[column]
+    if (typeof kind !== 'string' || value === null || value === undefined) return []
+    if (before && JSON.stringify(before[column]) === JSON.stringify(value)) return []
+    const ids = (isList && Array.isArray(value) ? value : [value]).map(String)
+    const place = (index: number): string => (isList ? `${field}.${index}` : kindColumn ? `${field}.id` : field)
+    return ids.map((id, index) => ({ row, field: place(index), kind, id }))
+  })
+}
+
+/** The faults of the references of rows, by field; only those that changed are looked at, a kind by one statement. */
+export async function referenceFaultsOf(
+  { hub, companyId }: Pick<Editor, 'hub' | 'companyId'>,
+  tx: Tx,
+  info: KindInfo,
+  changes: readonly Change[],
+): Promise<Map<string, Words>[]> {
+  const faults = changes.map(() => new Map<string, Words>())
+  const named = changes.flatMap((change, row) => namedBy(info, change, row))
+  for (const [kind, some] of Map.groupBy(named, each => each.kind)) {
+    const target = hub.kinds.get(kind)
+    const ids = [...new Set(some.map(({ id }) => id))]
+    // Of a kind that the hub does not have there is nothing to name.
+    const unknown = target ? await unknownIds(tx.db, companyId, target, ids) : new Set(ids)
+    for (const { row, field, id } of some) if (unknown.has(id)) faults[row]?.set(field, words('unknown_reference'))
+  }
+  return faults
+}
+
+/** The same of one row. */
+export const referenceFaults = async (
   editor: Editor,
   tx: Tx,
   info: KindInfo,
   before: Unchecked | null,
   next: Unchecked,
-): Promise<Map<string, Words>> {
-  const faults = new Map<string, Words>()
-  for (const { field, to, column, isList, kindColumn } of info.references) {
-    const kind = to ?? (kindColumn ? next[kindColumn] : null)
-    const value = next[column]
-    if (typeof kind !== 'string' || value === null || value === undefined) continue
-    const target = editor.hub.kinds.get(kind)
-    if (before && JSON.stringify(before[column]) === JSON.stringify(value)) continue
-    const ids = (isList && Array.isArray(value) ? value : [value]).map(String)
-    if (ids.length === 0) continue
-    // Of a kind that the hub does not have there is nothing to name.
-    const unknown = target ? await unknownIds(tx.db, editor.companyId, target, ids) : new Set(ids)
-    for (const [index, id] of ids.entries())
-      if (unknown.has(id))
-        faults.set(isList ? `${field}.${index}` : kindColumn ? `${field}.id` : field, words('unknown_reference'))
-  }
-  return faults
-}
+): Promise<Map<string, Words>> =>
+  (await referenceFaultsOf(editor, tx, info, [{ before, next }]))[0] ?? new Map<string, Words>()
 
 type Referrer = { readonly kind: string; readonly id: string; readonly name: string; readonly field: string }
 

@@ -1,5 +1,5 @@
 // What a request gives for a resource, checked field by field, and the columns that it becomes.
-import type { TSchema } from '@sinclair/typebox'
+import type { TObject, TSchema } from '@sinclair/typebox'
 import { isObject, type Unchecked } from '../../../core/json-object.ts'
 import { ApiError } from '../platform/http/api-error.ts'
 import { type Words, words } from '../platform/http/api-texts.ts'
@@ -39,6 +39,17 @@ const knownMembers = ({ properties }: TSchema, value: unknown): unknown =>
     ? Object.fromEntries(Object.entries(value).filter(([name]) => Object.hasOwn(properties, name)))
     : value
 
+const bodies = new WeakMap<Form, Map<boolean, TObject>>()
+
+/** The schema of a form; a kind's is made once. */
+function schemaOf(form: Form, isCreate: boolean): TObject {
+  const known = bodies.get(form) ?? new Map<boolean, TObject>()
+  bodies.set(form, known)
+  const schema = known.get(isCreate) ?? bodyOf(form, isCreate)
+  known.set(isCreate, schema)
+  return schema
+}
+
 /** The values of a request, each as its field keeps it. Throws 422 with every faulty field. */
 export async function parseForm(kind: Form, mode: FormMode, body: unknown): Promise<Unchecked> {
   const given = isObject(body) ? { ...body } : {}
@@ -46,7 +57,7 @@ export async function parseForm(kind: Form, mode: FormMode, body: unknown): Prom
   for (const name of removed.keys()) delete given[name]
   const beyond = () => new Map([...removed, ...ownFaults(kind, given)])
   const parsed: Unchecked = await parseBody(
-    bodyOf(kind, mode === 'create' && removed.size === 0),
+    schemaOf(kind, mode === 'create' && removed.size === 0),
     isObject(body) ? given : body,
     undefined,
     async () => beyond(),

@@ -86,16 +86,17 @@ export const lockRow = <Row extends CommonRow>(
   which: Which = 'kept',
 ) => foundRow(kind, tx.db, companyId, id, which, true)
 
-/** The resources of the company with these ids that are not deleted, in no order. */
+/** The resources of the company with these ids, in no order. */
 export async function rowsOfIds<Row extends CommonRow>(
   kind: Kind<Row>,
   db: Executor,
   companyId: string,
   ids: readonly string[],
+  which: Which = 'kept',
 ): Promise<Found<Row>[]> {
   if (ids.length === 0) return []
   const { table } = kind
-  const where = and(eq(table.company_id, companyId), isAnyOf(table.id, ids), isNull(table.deleted_at))
+  const where = and(eq(table.company_id, companyId), isAnyOf(table.id, ids), ofWhich(kind, which))
   return (await selectRows(kind, db).where(where)) as Found<Row>[]
 }
 

@@ -22,26 +22,37 @@ export async function presentList(kind: Kind, asker: Asker, rows: readonly Found
   return rows.map(row => ({ ...presentRow(kind, row, false), ...derived.get(row.id) }))
 }
 
+/** Resources, each whole, in their order. */
+export async function presentSome<Row extends CommonRow>(
+  typed: Kind<Row>,
+  asker: Asker & { readonly language: Language },
+  rows: readonly Found<Row>[],
+): Promise<Values[]> {
+  const kind = typed as Kind
+  const { hub, companyId, language } = asker
+  const { db } = hub.database
+  const ids = rows.map(({ id }) => id)
+  const [derived, conditions, runs] = await Promise.all([
+    derivedOf(kind, db, asker, rows, true),
+    conditionsOf(db, kind.info, companyId, ids, language),
+    lastRuns(db, companyId, kind.info.kind, ids),
+  ])
+  return rows.map(row => {
+    const shown = (runs.get(row.id) ?? []).map(presentRun)
+    return {
+      ...presentRow(kind, row, true),
+      ...derived.get(row.id),
+      conditions: conditions.get(row.id) ?? [],
+      drift: row.drift,
+      last_run: shown[0] ?? null,
+      last_runs: shown,
+    }
+  })
+}
+
 /** One resource, whole. */
-export async function presentOne(
+export const presentOne = async (
   kind: Kind,
   asker: Asker & { readonly language: Language },
   row: Found,
-): Promise<Values> {
-  const { hub, companyId, language } = asker
-  const { db } = hub.database
-  const [derived, conditions, runs] = await Promise.all([
-    derivedOf(kind, db, asker, [row], true),
-    conditionsOf(db, kind.info, companyId, row.id, language),
-    lastRuns(db, companyId, kind.info.kind, row.id),
-  ])
-  const shown = runs.map(presentRun)
-  return {
-    ...presentRow(kind, row, true),
-    ...derived.get(row.id),
-    conditions,
-    drift: row.drift,
-    last_run: shown[0] ?? null,
-    last_runs: shown,
-  }
-}
+): Promise<Values> => (await presentSome(kind, asker, [row]))[0] ?? {}

@@ -5,7 +5,7 @@ import { sql } from 'drizzle-orm'
 import type { Unchecked } from '../../../core/json-object.ts'
 import type { Hub } from '../hub-context.ts'
 import type { Executor } from '../platform/db/connect.ts'
-import type { Tx } from '../platform/db/transaction.ts'
+import { type Tx, uuidList } from '../platform/db/transaction.ts'
 import { tooManyRequests } from '../platform/http/api-error.ts'
 import { type JobPayload, PermanentJobFailure } from '../platform/jobs/jobs.ts'
 import { type Editor, hubEditor } from './editor.ts'
@@ -90,15 +90,20 @@ export async function startRun(
   return run ?? startRun(tx, editor, kind, row, action, input)
 }
 
-/** The newest run of each action of a resource, the newest first. */
-export async function lastRuns(db: Executor, companyId: string, kind: string, resourceId: string): Promise<RunRow[]> {
+/** The newest run of each action of resources, by their ids, the newest first. */
+export async function lastRuns(
+  db: Executor,
+  companyId: string,
+  kind: string,
+  resourceIds: readonly string[],
+): Promise<ReadonlyMap<string, readonly RunRow[]>> {
   const rows = await db.execute<RunRow>(sql`
     select ${COLUMNS} from (
-      select distinct on (action) id from resource_runs
-      where company_id = ${companyId} and kind = ${kind} and resource_id = ${resourceId}
-      order by action, queued_at desc, id) newest
+      select distinct on (resource_id, action) id from resource_runs
+      where company_id = ${companyId} and kind = ${kind} and resource_id = any(${uuidList(resourceIds)}::uuid[])
+      order by resource_id, action, queued_at desc, id) newest
     join resource_runs r on r.id = newest.id order by r.queued_at desc, r.id`)
-  return [...rows]
+  return Map.groupBy(rows, row => row.resource_id)
 }
 
 async function endRun(hub: Hub, id: string, state: 'done' | 'failed', result: Unchecked | null, error: string | null) {

@@ -1,10 +1,10 @@
 // Creating, changing, deleting and restoring a resource of any kind, each within a transaction with its entry in the
 // audit log (RES-017). Requests, manifests, CSV files and agents' reports all write through here.
 import { randomUUID } from 'node:crypto'
-import { and, count, eq, isNull, sql } from 'drizzle-orm'
+import { eq, getTableColumns, sql } from 'drizzle-orm'
 import { canonicalText } from '../../../core/iac/spec-diff.ts'
 import type { Unchecked } from '../../../core/json-object.ts'
-import { changesBetween } from '../audit/audit.ts'
+import { changesBetween, writeAudits } from '../audit/audit.ts'
 import { sqlState, violatedUniqueIndex } from '../platform/db/connect.ts'
 import type { AuditChanges } from '../platform/db/schema-identity.ts'
 import { type Tx, uuidList } from '../platform/db/transaction.ts'
@@ -12,13 +12,14 @@ import { ApiError, invalidField, notFound } from '../platform/http/api-error.ts'
 import { type Words, words } from '../platform/http/api-texts.ts'
 import { faultsError } from '../platform/http/request-schema.ts'
 import { refreshHealth } from './conditions.ts'
+import { beyond, beyondLimit } from './count-limit.ts'
 import type { Editor } from './editor.ts'
 import type { Values } from './field.ts'
-import { type CommonRow, columnNamed, type Kind, type Notes } from './kind.ts'
-import { partsOf, referenceFaults, refuseInUse } from './references.ts'
+import type { CommonRow, Kind, NewWrite, Notes } from './kind.ts'
+import { type Change, partsOf, referenceFaultsOf, refuseInUse } from './references.ts'
 import { emptyOf, storedOf } from './resource-form.ts'
-import { type Found, findRow, lockRow } from './resource-rows.ts'
-import { optionFaults, optionFieldsOf } from './strict-options.ts'
+import { type Found, findRow, lockRow, rowsOfIds } from './resource-rows.ts'
+import { optionFaultsOf, optionFieldsOf } from './strict-options.ts'
 
 type Origin = CommonRow['origin']
 /** The version that the caller changed: of the header (412 when it is another one) or of the body (409). */
@@ -67,21 +68,6 @@ async function storing<T>({ uniqueness }: Kind, act: PromiseLike<T>): Promise<T>
   }
 }
 
-/** Throws 422 when the company, or the parent, has more than the limit (R-015). Call it after the insert. */
-async function checkLimit(kind: Kind, tx: Tx, row: CommonRow): Promise<void> {
-  const { table, parent, limit } = kind
-  const within = parent ? eq(columnNamed(table, parent.column), (row as Values & CommonRow)[parent.column]) : undefined
-  const [found] = await tx.db
-    .select({ total: count() })
-    .from(table)
-    .where(and(eq(table.company_id, row.company_id), within, isNull(table.deleted_at)))
-  if ((found?.total ?? 0) <= limit) return
-  throw new ApiError(422, 'limit_exceeded', words('invalid'), {
-    errors: { limit: [words('list_max', { max: limit })] },
-    reason: 'company_quota',
-  })
-}
-
 /** The database keeps members of an object in an order of its own. */
 export function isSame(a: unknown, b: unknown): boolean {
   const [one, other] = [JSON.stringify(a ?? null), JSON.stringify(b ?? null)]
@@ -107,10 +93,21 @@ const columnsOf = (row: Values): Values => {
 }
 
 /** What is wrong with values that changed: they name what is not there, or a strict list does not have them. */
-async function stateFaults(editor: Editor, tx: Tx, kind: Kind, before: Unchecked | null, next: Unchecked) {
-  const references = await referenceFaults(editor, tx, kind.info, before, next)
-  const options = await optionFaults(tx, editor.companyId, optionFieldsOf(kind.fields), before, next)
-  return new Map([...references, ...options])
+async function stateFaults(
+  editor: Editor,
+  tx: Tx,
+  kind: Kind,
+  changes: readonly Change[],
+): Promise<Map<string, Words>[]> {
+  const references = await referenceFaultsOf(editor, tx, kind.info, changes)
+  const options = await optionFaultsOf(tx, editor.companyId, optionFieldsOf(kind.fields), changes)
+  return changes.map((_, at) => new Map([...(references[at] ?? []), ...(options[at] ?? [])]))
+}
+
+/** Throws 422 for those of one row. */
+async function refuseFaults(editor: Editor, tx: Tx, kind: Kind, before: Unchecked | null, next: Unchecked) {
+  const [faults] = await stateFaults(editor, tx, kind, [{ before, next }])
+  if (faults && faults.size > 0) throw faultsError(faults)
 }
 
 type CreateOptions = {
@@ -120,20 +117,22 @@ type CreateOptions = {
   /** The verb of the audit entry. */
   readonly action?: string
 }
+/** A resource to create of values that were parsed (`parseForm`). */
+export type NewResource = CreateOptions & { readonly editor: Editor; readonly values: Unchecked }
 
-/** Creates a resource of values that were parsed (`parseForm`). Throws 422. */
-export async function insertResource<Row extends CommonRow>(
-  tx: Tx,
-  typed: Kind<Row>,
-  editor: Editor,
-  values: Unchecked,
-  { origin = 'manual', parentId, id = randomUUID(), action = 'create' }: CreateOptions = {},
-): Promise<Found<Row>> {
-  const kind = typed as Kind
+/** One on its way, as hooks see it (`NewWrite`). */
+type Pending = Omit<NewWrite<CommonRow>, 'next'> & {
+  readonly next: Record<string, unknown>
+  readonly id: string
+  readonly action: string
+}
+
+function pendingOf(tx: Tx, kind: Kind, resource: NewResource): Pending {
+  const { editor, values, origin = 'manual', parentId, id = randomUUID(), action = 'create' } = resource
   const { hub, companyId, userId } = editor
   const seal = (secret: string) => hub.sealer.seal(secret)
   const now = new Date(hub.now())
-  const next: Record<string, unknown> = {
+  const next = {
     ...emptyOf(kind, seal),
     ...storedOf(kind, values, seal),
     ...(kind.parent ? { [kind.parent.column]: parentId } : {}),
@@ -151,27 +150,143 @@ export async function insertResource<Row extends CommonRow>(
     updated_at: now,
     deleted_at: null,
   }
-  const notes: Notes = {}
-  const write = {
-    tx,
-    editor,
-    before: null,
-    next,
-    given: new Set(Object.keys(values)),
-    input: inputOf(kind, values),
-    notes,
+  const [given, input] = [new Set(Object.keys(values)), inputOf(kind, values)]
+  return { tx, editor, before: null, next, given, input, notes: {}, faults: new Map(), id, action }
+}
+
+async function beforeInserts({ hooks }: Kind, writes: readonly Pending[]): Promise<void> {
+  if (hooks.beforeInserts) await hooks.beforeInserts(writes as never)
+  else for (const write of writes) await hooks.beforeWrite?.(write as never)
+}
+
+async function afterInserts(
+  { hooks }: Kind,
+  tx: Tx,
+  made: readonly { readonly editor: Editor; readonly row: Found }[],
+): Promise<void> {
+  const written = made.map(({ editor, row }) => ({ tx, editor, before: null, after: row }))
+  if (hooks.afterInserts && written.length > 0) await hooks.afterInserts(written)
+  else for (const each of written) await hooks.afterWrite?.(each)
+}
+
+/** Stores rows, but those that a unique index refuses, with one statement. The ids of what it stored. */
+async function storeNew({ table }: Kind, tx: Tx, rows: readonly Unchecked[]): Promise<Set<string>> {
+  const given = rows[0] ?? {}
+  const names = sql.join(
+    Object.entries(getTableColumns(table)).flatMap(([key, { name }]) => (key in given ? [sql.identifier(name)] : [])),
+    sql`, `,
+  )
+  const stored = await tx.db.execute<{ id: string }>(sql`
+    insert into ${table} (${names}) select ${names}
+    from jsonb_populate_recordset(null::${table}, ${JSON.stringify(rows)}::jsonb) on conflict do nothing returning id`)
+  return new Set(stored.map(({ id }) => id))
+}
+
+/** Stores one that a unique index refused, in a savepoint, to learn which one it was. */
+async function refusalOf(kind: Kind, tx: Tx, { next }: Pending): Promise<ApiError | null> {
+  try {
+    await tx.db.transaction(inner =>
+      storing(kind, inner.insert(kind.table).values(next as typeof kind.table.$inferInsert)),
+    )
+    return null
+  } catch (error) {
+    if (error instanceof ApiError) return error
+    throw error
   }
-  await kind.hooks.beforeWrite?.(write as never)
-  const faults = await stateFaults(editor, tx, kind, null, next)
-  if (faults.size > 0) throw faultsError(faults)
-  if (next.status === 'planned' || next.status === 'retired') next.health = 'unknown'
-  await storing(kind, tx.db.insert(kind.table).values(next as typeof kind.table.$inferInsert))
-  await checkLimit(kind, tx, next as CommonRow)
-  const made = await findRow(kind, tx.db, companyId, id)
-  await kind.hooks.afterWrite?.({ tx, editor, before: null, after: made })
-  const changes = { ...changesBetween({}, recordOf(kind, made)), ...notes }
-  await editor.record(tx, `${kind.info.kind}.${action}`, subjectOf(kind, made), changes)
-  return findRow(typed, tx.db, companyId, id)
+}
+
+/** Stores what has no fault, within the limit. What refuses each of the others. */
+async function storeWhole(kind: Kind, tx: Tx, writes: readonly Pending[]): Promise<ReadonlyMap<Pending, ApiError>> {
+  const refused = new Map<Pending, ApiError>()
+  for (const write of writes) if (write.faults.size > 0) refused.set(write, faultsError(write.faults))
+  const whole = writes.filter(write => !refused.has(write))
+  if (whole.length === 0) return refused
+  const rows = whole.map(({ next }) => next)
+  const stored = await storing(kind, storeNew(kind, tx, rows))
+  for (const write of whole) {
+    const refusal = stored.has(write.id) ? null : await refusalOf(kind, tx, write)
+    if (refusal) refused.set(write, refusal)
+  }
+  const made = whole.filter(write => !refused.has(write))
+  for (const some of Map.groupBy(made, ({ next }) => (kind.parent ? next[kind.parent.column] : null)).values()) {
+    const over = await beyond(kind, tx, some)
+    for (const write of over > 0 ? some.slice(-over) : []) refused.set(write, beyondLimit(kind))
+  }
+  return refused
+}
+
+/** Writes the entries of the audit log. */
+const recordNew = (kind: Kind, tx: Tx, made: readonly { readonly write: Pending; readonly row: Found }[]) =>
+  writeAudits(
+    tx,
+    made.map(({ write: { editor, notes, action }, row }) => {
+      const changes = { ...changesBetween({}, recordOf(kind, row)), ...notes }
+      return editor.entry(`${kind.info.kind}.${action}`, subjectOf(kind, row), changes)
+    }),
+  )
+
+/**
+ * Creates resources of one company, with statements for all of them together where the kind can. An error stands in the
+ * place of one that is refused: then the transaction must not be committed, for others were written.
+ */
+export async function insertResources<Row extends CommonRow>(
+  tx: Tx,
+  typed: Kind<Row>,
+  resources: readonly NewResource[],
+): Promise<(Found<Row> | ApiError)[]> {
+  const kind = typed as Kind
+  const { hooks } = kind
+  const [first] = resources
+  if (!first) return []
+  const { editor } = first
+  if (resources.length > 1 && !hooks.beforeInserts && (hooks.beforeWrite || hooks.afterWrite))
+    return oneByOne(resources, each => insertResource(tx, typed, each.editor, each.values, each))
+  const writes = resources.map(resource => pendingOf(tx, kind, resource))
+  await beforeInserts(kind, writes)
+  const whole = writes.filter(({ faults }) => faults.size === 0)
+  const changes = whole.map(({ next }) => ({ before: null, next }))
+  for (const [at, found] of (await stateFaults(editor, tx, kind, changes)).entries())
+    for (const [field, text] of found) whole[at]?.faults.set(field, text)
+  for (const { next } of writes) if (next.status === 'planned' || next.status === 'retired') next.health = 'unknown'
+  const refused = await storeWhole(kind, tx, writes)
+  const ids = writes.flatMap(write => (refused.has(write) ? [] : [write.id]))
+  const rows = new Map((await rowsOfIds(typed, tx.db, editor.companyId, ids)).map(row => [row.id, row]))
+  const made = writes.flatMap(write => {
+    const row = rows.get(write.id)
+    return row ? [{ write, editor: write.editor, row }] : []
+  })
+  await afterInserts(kind, tx, made)
+  await recordNew(kind, tx, made)
+  const isChanged = hooks.afterWrite !== undefined || hooks.afterInserts !== undefined
+  const after = isChanged ? await rowsOfIds(typed, tx.db, editor.companyId, ids) : []
+  for (const row of after) rows.set(row.id, row)
+  return writes.map(write => refused.get(write) ?? rows.get(write.id) ?? notFound())
+}
+
+/** What refuses one stands in its place. */
+async function oneByOne<T, R>(all: readonly T[], act: (each: T) => Promise<R>): Promise<(R | ApiError)[]> {
+  const results: (R | ApiError)[] = []
+  for (const each of all)
+    results.push(
+      await act(each).catch((error: unknown) => {
+        if (error instanceof ApiError) return error
+        throw error
+      }),
+    )
+  return results
+}
+
+/** Creates a resource of values that were parsed (`parseForm`). Throws 422. */
+export async function insertResource<Row extends CommonRow>(
+  tx: Tx,
+  kind: Kind<Row>,
+  editor: Editor,
+  values: Unchecked,
+  options: CreateOptions = {},
+): Promise<Found<Row>> {
+  const [made = notFound()] = await insertResources(tx, kind, [{ ...options, editor, values }])
+  if (made instanceof ApiError) throw made
+  return made
 }
 
 type ChangeOptions = {
@@ -213,8 +328,7 @@ export async function updateResource<Row extends CommonRow>(
   if (immutable.size > 0) throw faultsError(immutable)
   const notes: Notes = {}
   await kind.hooks.beforeWrite?.({ tx, editor, before, next, given, input: inputOf(kind, values), notes } as never)
-  const faults = await stateFaults(editor, tx, kind, stored, next)
-  if (faults.size > 0) throw faultsError(faults)
+  await refuseFaults(editor, tx, kind, stored, next)
   const changed = changedColumns(stored, next)
   if (changed.length === 0) return findRow(typed, tx.db, companyId, id)
   const counts = changed.some(column => !UNCOUNTED.has(column))
@@ -306,8 +420,7 @@ export async function restoreResource<Row extends CommonRow>(
   if (immutable.size > 0) throw faultsError(immutable)
   const notes: Notes = {}
   await kind.hooks.beforeWrite?.({ tx, editor, before: null, next, given: NONE, input: {}, notes } as never)
-  const faults = await stateFaults(editor, tx, kind, null, next)
-  if (faults.size > 0) throw faultsError(faults)
+  await refuseFaults(editor, tx, kind, null, next)
   const set = Object.fromEntries(changedColumns(stored, next).map(column => [column, next[column]]))
   const stamp = { version: before.version + 1, updated_at: new Date(hub.now()), updated_by: userId }
   await storing(
@@ -317,7 +430,7 @@ export async function restoreResource<Row extends CommonRow>(
       .set({ ...set, ...stamp })
       .where(eq(kind.table.id, id)),
   )
-  await checkLimit(kind, tx, before)
+  if ((await beyond(kind, tx, [{ editor, next: before }])) > 0) throw beyondLimit(kind)
   await moveParts(tx, editor, kind.info.kind, [id], { from: before.deleted_at, to: null })
   const after = await findRow(kind, tx.db, companyId, id)
   await kind.hooks.afterWrite?.({ tx, editor, before: null, after })
