@@ -24,7 +24,7 @@ const benches: Readonly<Record<string, readonly string[]>> = {
   hub: ['hub.ts'],
   resources: ['resources.ts'],
   matching: ['matching.ts'],
-  security: ['security.ts', 'scan', 'fleet'],
+  security: ['security.ts', 'scan', 'fleet', 'import', 'report-to-finding'],
   'match-debsecan': ['security.ts', 'match-debsecan'],
   'findings-list': ['security/hub.ts'],
   'hub-events': ['security/hub-events.ts'],

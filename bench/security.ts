@@ -1,12 +1,16 @@
 // What the security family costs, part by part: `bun bench/security.ts [PART…]`, without a name all of them. A part is
 // a file of bench/security/ with one function that answers with the members of its lines.
 import { benchFleet } from './security/fleet.ts'
+import { benchImport } from './security/import.ts'
 import { benchMatchDebsecan } from './security/match-debsecan.ts'
+import { benchReportToFinding } from './security/report-to-finding.ts'
 import { benchScan } from './security/scan.ts'
 
 const parts: Readonly<Record<string, () => Promise<readonly Record<string, unknown>[]>>> = {
   scan: benchScan,
   fleet: () => benchFleet(),
+  import: benchImport,
+  'report-to-finding': benchReportToFinding,
   'match-debsecan': benchMatchDebsecan,
 }
 

@@ -36,6 +36,7 @@ import { applyReload } from './reload.ts'
 import { registerRuns } from './resources/runs.ts'
 import { apiRoutes } from './routes.ts'
 import { registerSchedule, startSchedule } from './schedule.ts'
+import { registerExceptionJobs } from './security/exceptions/exception-findings.ts'
 import { registerExportJobs as registerSecurityExportJobs } from './security/exports/exports.ts'
 import { registerRating } from './security/matcher/vulnerabilities.ts'
 import { MatcherClient } from './security/packages/matcher-client.ts'
@@ -121,6 +122,7 @@ export async function createHub(config: HubConfig, log: Logger, database: Databa
   registerNotificationJobs(hub)
   registerMatcherJobs(hub)
   registerRating(hub)
+  registerExceptionJobs(hub)
   registerSecurityExportJobs(hub)
   registerExportJobs(hub)
   registerRuns(hub, kinds)

@@ -25,7 +25,7 @@ import { allowLongStatements, inTransaction, type Tx, uuidList } from './platfor
 import { testDueProxies } from './proxies/proxy-schedule.ts'
 import { purgeResources } from './resources/purge-resources.ts'
 import { tellConditions } from './resources/tell-conditions.ts'
-import { expireExceptions } from './security/exceptions/exceptions.ts'
+import { tendExceptions } from './security/exceptions/exceptions.ts'
 import { deleteOldExports } from './security/exports/exports.ts'
 import { addUpFindingCounts } from './security/findings/finding-page.ts'
 import { noteDigests } from './security/notices/digest.ts'
@@ -167,7 +167,7 @@ const tasks: readonly Task[] = [
   { name: 'left_over_notifications', periodSeconds: 5, run: tellLeftOver },
   { name: 'audit_counts', periodSeconds: MINUTE, run: hub => addUpAuditCounts(hub.database.db) },
   { name: 'security_notices', periodSeconds: 5, run: tellSecurityNotices },
-  { name: 'security_exceptions', periodSeconds: MINUTE, run: expireExceptions },
+  { name: 'security_exceptions', periodSeconds: MINUTE, run: tendExceptions },
   { name: 'security_watch', periodSeconds: 5 * MINUTE, run: watchSecurity },
   { name: 'security_digest', periodSeconds: MINUTE, run: noteDigests },
   { name: 'security_retention', periodSeconds: DAY, run: forgetOldFindings },

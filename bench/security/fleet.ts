@@ -131,6 +131,7 @@ class FleetBench {
     let worstMs = 0
     let isDone = false
     const began = performance.now()
+    const cpuBefore = process.cpuUsage()
     await this.state.switchTo(reader, told.map(keyOf))
     const switchedMs = performance.now() - began
     const finished = this.state.rematched().then(() => {
@@ -150,8 +151,11 @@ class FleetBench {
     await finished
     const { keys, hostsRead, hostsChanged } = this.state.rematch()
     const seconds = (performance.now() - began) / 1000
+    const cpu = process.cpuUsage(cpuBefore)
+    const cpuSeconds = (cpu.user + cpu.system) / 1e6
     const figures = { seconds, switch_ms: switchedMs, keys, hosts_read: hostsRead, hosts_changed: hostsChanged }
-    this.say(question, { ...figures, worst_report_ms: worstMs, rss_mb: memoryMb() })
+    const cost = { cpu_seconds: cpuSeconds, cpu_ms_a_host_read: (cpuSeconds * 1000) / hostsRead }
+    this.say(question, { ...figures, ...cost, worst_report_ms: worstMs, rss_mb: memoryMb() })
   }
 
   async searches(): Promise<void> {
@@ -203,7 +207,11 @@ class FleetBench {
 
   async restart(version: number, changed: readonly string[]): Promise<void> {
     await this.state.close()
-    const sizes = readdirSync(this.dir).map(name => statSync(join(this.dir, name)).size)
+    const sizeOf = (name: string): number => statSync(join(this.dir, name)).size / 1e6
+    const names = readdirSync(this.dir)
+    const sum = (some: readonly string[]): number => some.reduce((mb, name) => mb + sizeOf(name), 0)
+    // The log of the last transactions has one size, whatever the fleet.
+    const disk = { disk_mb: sum(names), disk_mb_of_the_log: sum(names.filter(name => name.endsWith('-wal'))) }
     const began = performance.now()
     this.state = this.open()
     this.state.startWith(syntheticAdvisories(version, new Set(changed)), null)
@@ -220,7 +228,7 @@ class FleetBench {
     this.say('start', {
       first_report_ms: answeredMs,
       search_is_fast_after_ms: performance.now() - began,
-      disk_mb: sizes.reduce((sum, size) => sum + size, 0) / 1e6,
+      ...disk,
       rss_mb: memoryMb(),
     })
   }

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { expireExceptions } from '../../apps/hub/security/exceptions/exceptions.ts'
+import { tendExceptions } from '../../apps/hub/security/exceptions/exceptions.ts'
+import { until } from '../support/until.ts'
 import { type Json, type Tenant, TestHub } from './hub-harness.ts'
+import { eventOf, newKey, resolvedPayload } from './security-event.ts'
 import { finding, type SeededFinding, seedFindings, seedHost } from './security-rig.ts'
 
 let hub: TestHub
@@ -49,7 +51,7 @@ const actions = async (): Promise<string[]> =>
 async function runOut(id: string): Promise<void> {
   await hub.hub.database
     .client`update security_exceptions set expires_at = now() - interval '1 second' where id = ${id}`
-  await expireExceptions(hub.hub)
+  await tendExceptions(hub.hub)
 }
 
 describe('exceptions', () => {
@@ -149,6 +151,81 @@ describe('exceptions', () => {
     expect(await statusOf(late!)).toBe('open')
   })
 
+  test('[SECU-016] an exception of a great many findings changes some at a time, and events of the others do not wait', async () => {
+    const { call: matcher } = await hub.matcher()
+    const host = { hostId, companyId: tenant.companyId, serverId: null, machineHash: '', ...newKey() }
+    const vuln_id = `CVE-2024-${crypto.randomUUID()}`
+    const rows = Array.from({ length: 2_500 }, () => finding(tenant.companyId, hostId, { vuln_id }))
+    await seedFindings(hub, rows)
+    const sorted = rows.toSorted((a, b) => (a.id < b.id ? -1 : 1))
+    const id = await made({ type: 'false_positive', reason: 'not built in', filter: { vuln_id } })
+    const exception = async (): Promise<Json> =>
+      (await tenant.call('GET', '/security/exceptions')).body.data.find((each: Json) => each.id === id)
+    const counted = async (status: string): Promise<number> =>
+      (await tenant.call('GET', `/security/findings?vuln_id=${vuln_id}&status=${status}`)).body.meta.total
+    await hub.hub.database.client.begin(async held => {
+      // Somebody else holds a finding of the second thousand.
+      await held`select 1 from security_findings where id = ${sorted[1_500]!.id} for update`
+      expect((await approve(id)).body.data).toMatchObject({
+        status: 'approved',
+        finding_count: 2_500,
+        changing: 'begin',
+      })
+      expect(await exception()).toMatchObject({ changing: 'begin', changed_count: 1_000 })
+      expect(await counted('false_positive')).toBe(1_000)
+      const late = sorted[2_400]!
+      const { status, body } = await matcher('POST', '/events', {
+        events: [eventOf(host, 'finding.resolved', resolvedPayload(late.finding_key))],
+      })
+      expect([status, body.data.rejected]).toEqual([200, []])
+      expect(await statusOf(late.id)).toBe('resolved')
+    })
+    await until('all of them', async () => (await exception()).changing === null)
+    expect(await exception()).toMatchObject({ changed_count: 2_500 })
+    expect([await counted('false_positive'), await counted('resolved'), await counted('open')]).toEqual([2_499, 1, 0])
+    expect((await withdraw(id)).status).toBe(204)
+    await until('all of them', async () => (await exception()).changing === null)
+    expect([await counted('false_positive'), await counted('resolved'), await counted('open')]).toEqual([0, 1, 2_499])
+  })
+
+  test('[SECU-016] one that is withdrawn while it begins is taken back, and a job that was lost is made up for', async () => {
+    const vuln_id = `CVE-2024-${crypto.randomUUID()}`
+    const ids = (await seeded(1_500, { vuln_id })).toSorted()
+    const id = await made({ type: 'false_positive', reason: 'not built in', filter: { vuln_id } })
+    let withdrawn: ReturnType<typeof withdraw> | null = null
+    await hub.hub.database.client.begin(async held => {
+      await held`select 1 from security_findings where id = ${ids[1_200]!} for update`
+      await approve(id)
+      withdrawn = withdraw(id)
+    })
+    expect(await withdrawn).toMatchObject({ status: 204 })
+    const changing = async (): Promise<Json> =>
+      (await tenant.call('GET', '/security/exceptions')).body.data.find((each: Json) => each.id === id).changing
+    await until('all of them', async () => (await changing()) === null)
+    for (const each of [ids[0]!, ids[999]!, ids[1_499]!]) expect(await statusOf(each)).toBe('open')
+    await hub.hub.database.client`update security_exceptions set changing = 'end', changed_to = null where id = ${id}`
+    await tendExceptions(hub.hub)
+    await until('all of them', async () => (await changing()) === null)
+  })
+
+  test('an approval keeps the status that a later one gave', async () => {
+    const [id] = await seeded(1)
+    const late = await made({ type: 'false_positive', reason: 'misread', finding_ids: [id] })
+    const early = await made(accepted([id!]))
+    await approve(late)
+    await approve(early)
+    expect(await statusOf(id!)).toBe('accepted')
+    // As if the findings of the first were only come to now.
+    await hub.hub.database
+      .client`update security_exceptions set changing = 'begin', changed_to = null where id = ${late}`
+    await tendExceptions(hub.hub)
+    await until('the change', async () => {
+      const { data } = (await tenant.call('GET', '/security/exceptions')).body
+      return data.find((each: Json) => each.id === late).changing === null
+    })
+    expect(await show(id!)).toMatchObject({ status: 'accepted', exception_id: early })
+  })
+
   test('[SECU-016] withdrawn and expired exceptions give their findings back to open; resolved ones stay resolved', async () => {
     const ids = await seeded(3)
     const first = await made(accepted(ids))
@@ -176,7 +253,7 @@ describe('exceptions', () => {
     await hub.hub.database
       .client`update security_exceptions set expires_at = now() - interval '1 second' where id = ${late}`
     expect((await approve(late)).status).toBe(422)
-    await expireExceptions(hub.hub)
+    await tendExceptions(hub.hub)
     expect((await tenant.call('GET', '/security/exceptions?status=expired')).body.data[0].id).toBe(late)
     expect(await statusOf(id!)).toBe('open')
   })

@@ -1,7 +1,7 @@
 // What people and webhooks are told of security, and when.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { randomUUID } from 'node:crypto'
-import { expireExceptions } from '../../apps/hub/security/exceptions/exceptions.ts'
+import { tendExceptions } from '../../apps/hub/security/exceptions/exceptions.ts'
 import { noteDigests } from '../../apps/hub/security/notices/digest.ts'
 import { tellSecurityNotices } from '../../apps/hub/security/notices/tell-notices.ts'
 import { watchSecurity } from '../../apps/hub/security/notices/watch.ts'
@@ -177,7 +177,7 @@ describe('what is told', () => {
     for (let round = 0; round < 2; round++) await watchSecurity(hub.hub)
     await tell()
     await client()`update security_exceptions set expires_at = now() - interval '1 second' where id = ${id}`
-    await expireExceptions(hub.hub)
+    await tendExceptions(hub.hub)
     await tell()
     expect(await told()).toEqual([
       'security.exception.requested',

@@ -12,7 +12,9 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { reportOf, ScanClient } from '../matcher/scan-client.ts'
+import { cpuSeconds, rssMb } from '../../bench/process-cpu.ts'
+import { debianTracker } from '../../bench/security/feeds.ts'
+import { packagesOf, reportOf, ScanClient } from '../matcher/scan-client.ts'
 import { hubToken, ScriptedHub } from '../matcher/scripted-hub.ts'
 import { until } from '../support/until.ts'
 
@@ -216,6 +218,27 @@ for (const [how, command] of ways) {
       expect(shown.out).toContain('CVE-2024-0001')
       expect(shown.out.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u)
       expect((await place.run('match', '--report', bundle, '--db', bundle)).code).toBe(1)
+      await place.hub.stop()
+    })
+
+    test('[MAT-186] with one host it stays small, and does next to nothing while nothing comes', async () => {
+      const place = new Place(command)
+      const file = place.write('tracker.json', debianTracker(4_500))
+      const { scan_url, pid } = await place.start()
+      const client = new ScanClient(String(scan_url), 'web')
+      await client.enroll('code')
+      const names = Array.from({ length: 800 }, (_, number) => [`source-${number}`, '1.0-1'] as const)
+      expect((await client.report(reportOf('web', { packages: packagesOf(...names) }))).status).toBe(200)
+      expect(await place.on('db', 'update', '--source', `debian=${file}`)).toMatchObject({ code: 0, err: '' })
+      await until('the findings', () => place.hub.taken.some(event => event.type === 'finding.opened'))
+      const looks = (): number => place.hub.to('/scan-hosts').length
+      const from = looks()
+      const usedBefore = cpuSeconds(Number(pid))
+      // 150 times as often as it looks by itself.
+      await until('looks at the feed', () => looks() >= from + 20)
+      expect((cpuSeconds(Number(pid)) - usedBefore) / 20).toBeLessThan(0.02)
+      expect(rssMb(Number(pid))).toBeLessThan(150)
+      await place.end()
       await place.hub.stop()
     })
 

@@ -44,6 +44,8 @@ import dns from '../../../../sql/hub/0040_dns.sql' with { type: 'text' }
 import toldOfAlerts from '../../../../sql/hub/0042_told_of_alerts.sql' with { type: 'text' }
 import iacFiles from '../../../../sql/hub/0048_iac_files.sql' with { type: 'text' }
 import certificateLinks from '../../../../sql/hub/0049_certificate_links.sql' with { type: 'text' }
+import exceptionChanges from '../../../../sql/hub/0052_exception_changes.sql' with { type: 'text' }
+import findingNameCells from '../../../../sql/hub/0053_finding_name_cells.sql' with { type: 'text' }
 
 type Migration = { readonly number: number; readonly name: string; readonly sql: string }
 
@@ -91,6 +93,8 @@ export const migrations: readonly Migration[] = [
   { number: 42, name: 'told_of_alerts', sql: toldOfAlerts },
   { number: 48, name: 'iac_files', sql: iacFiles },
   { number: 49, name: 'certificate_links', sql: certificateLinks },
+  { number: 52, name: 'exception_changes', sql: exceptionChanges },
+  { number: 53, name: 'finding_name_cells', sql: findingNameCells },
 ]
 
 /** Any number will do, as long as every hub uses the same one. */

@@ -33,6 +33,7 @@ type FindingStatus = 'open' | 'resolved' | 'accepted' | 'false_positive'
 type Priority = 'p1' | 'p2' | 'p3' | 'p4'
 type ScanHostState = 'active' | 'revoked'
 type ExceptionType = 'accepted' | 'false_positive'
+type ExceptionChange = 'begin' | 'end'
 type ExceptionStatus = 'pending' | 'approved' | 'rejected' | 'expired' | 'withdrawn'
 type SlaTold = 'due_soon' | 'overdue'
 
@@ -169,6 +170,9 @@ export const securityExceptions = pgTable('security_exceptions', {
   decidedAt: at('decided_at'),
   endedAt: at('ended_at'),
   expiringToldAt: at('expiring_told_at'),
+  changing: text('changing').$type<ExceptionChange>(),
+  changedTo: uuid('changed_to'),
+  changedCount: integer('changed_count').notNull().default(0),
 })
 
 export const securityExceptionFindings = pgTable(

@@ -74,6 +74,15 @@ const queues = {
     isKeyed: false,
     tellsFailure: false,
   },
+  /** Keyed by exception: gives its findings their status; a job asks for the next one until none is left. */
+  'security.exception': {
+    waitsSeconds: [5, 30, 300],
+    leaseSeconds: 120,
+    atOnceMax: 1,
+    atOnceOfGroupMax: null,
+    isKeyed: true,
+    tellsFailure: false,
+  },
   /** What leaves the hub for a resource: probes, name servers, device reads. Grouped by company. */
   'resources.probe': {
     waitsSeconds: [5, 30],

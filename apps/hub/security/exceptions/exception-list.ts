@@ -19,6 +19,8 @@ import {
 } from '../../platform/http/response-schema.ts'
 
 export const exceptionTypes = ['accepted', 'false_positive'] as const
+/** What is being done to its findings: they get its status, or lose it. */
+const changes = ['begin', 'end'] as const
 const exceptionStatuses = ['pending', 'approved', 'rejected', 'expired', 'withdrawn'] as const
 /** An exception can have a great many findings; whoever decides sees the first ones and how many there are. */
 const IDS_SHOWN = 100
@@ -33,6 +35,10 @@ const exceptionResponse = named('SecurityException', {
   finding_count: amount(),
   /** The first of them. */
   finding_ids: listed(id()),
+  /** What is still being done to the findings; null once all of them have changed. */
+  changing: nullable(wordOf(changes)),
+  /** How many of them were come to by that. */
+  changed_count: amount(),
   requested_by: nullable(reference),
   requested_at: time(),
   decided_by: nullable(reference),
@@ -76,6 +82,8 @@ export const exceptionCollection = collection({
     expires_at: exception.expiresAt,
     finding_count: exception.findingCount,
     finding_ids: findingIds,
+    changing: exception.changing,
+    changed_count: exception.changedCount,
     requested_by: requester,
     requested_at: exception.requestedAt,
     decided_by: decider,

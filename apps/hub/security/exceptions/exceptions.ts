@@ -6,18 +6,18 @@ import { DAY_MS } from '../../../../core/limits.ts'
 import { auditByHub, auditRequest } from '../../audit/audit.ts'
 import type { Hub } from '../../hub-context.ts'
 import { securityExceptions } from '../../platform/db/schema-security.ts'
-import { allowLongStatements, inTransaction, type Tx, uuidList } from '../../platform/db/transaction.ts'
+import { inTransaction, type Tx, uuidList } from '../../platform/db/transaction.ts'
 import { ApiError, invalidField } from '../../platform/http/api-error.ts'
 import { words } from '../../platform/http/api-texts.ts'
 import type { RouteContext } from '../../platform/http/route.ts'
 import { type FindingFilter, findingConditions, hiddenKinds } from '../findings/finding-filter.ts'
 import { addNotice } from '../notices/notices.ts'
-import { beginException, endException } from './exception-findings.ts'
+import { changeFindings, resumeChanges } from './exception-findings.ts'
 import { type ExceptionRow, exceptionCollection } from './exception-list.ts'
 
 const DAYS_MAX = 365
-/** The most findings of one request: all of them change in one transaction. */
-const FINDINGS_MAX = 100_000
+/** The most findings of one request: all of them are named in one transaction. */
+const FINDINGS_MAX = 500_000
 
 type ExceptionRequest = {
   readonly type: 'accepted' | 'false_positive'
@@ -108,13 +108,12 @@ function checkState({ exception }: ExceptionRow, decision: Decision, nowMs: numb
 async function decide(context: RouteContext, { exception }: ExceptionRow, decision: Decision): Promise<ExceptionRow> {
   const { hub, companyId, caller } = context
   return inTransaction(hub.database.db, async tx => {
-    await allowLongStatements(tx)
     const before = await exceptionCollection.lock(tx, companyId, exception.id)
     checkState(before, decision, hub.now())
     if (decision === 'approve' && before.exception.requestedBy === caller.user.id)
       throw new ApiError(403, 'forbidden', words('own_exception'))
     const now = new Date(hub.now())
-    const { id, type, status } = before.exception
+    const { id, status } = before.exception
     await tx.db
       .update(securityExceptions)
       .set({
@@ -122,8 +121,8 @@ async function decide(context: RouteContext, { exception }: ExceptionRow, decisi
         ...(decision === 'withdraw' ? { endedAt: now } : { decidedBy: caller.user.id, decidedAt: now }),
       })
       .where(eq(securityExceptions.id, id))
-    if (decision === 'approve') await beginException(tx, id, type)
-    if (decision === 'withdraw' && status === 'approved') await endException(tx, id, hub.now())
+    if (decision === 'approve') await changeFindings(hub, tx, id, 'begin')
+    if (decision === 'withdraw' && status === 'approved') await changeFindings(hub, tx, id, 'end')
     if (decision !== 'withdraw')
       await addNotice(hub, tx, { companyId, type: 'security.exception.decided', exceptionId: id })
     const after = await exceptionCollection.find(tx.db, companyId, id)
@@ -143,7 +142,6 @@ export async function withdrawException(context: RouteContext, row: ExceptionRow
 /** Ends an exception whose time is over; false when somebody else was first. */
 async function expire(hub: Hub, id: string): Promise<void> {
   await inTransaction(hub.database.db, async tx => {
-    await allowLongStatements(tx)
     const now = new Date(hub.now()).toISOString()
     const [ended] = await tx.db.execute<{ company_id: string; reason: string; was_approved: boolean }>(sql`
       update security_exceptions e set status = 'expired', ended_at = ${now}::timestamptz
@@ -151,17 +149,18 @@ async function expire(hub: Hub, id: string): Promise<void> {
       where e.id = before.id and before.status in ('pending', 'approved') and e.expires_at <= ${now}::timestamptz
       returning e.company_id, e.reason, before.status = 'approved' as was_approved`)
     if (!ended) return
-    if (ended.was_approved) await endException(tx, id, hub.now())
+    if (ended.was_approved) await changeFindings(hub, tx, id, 'end')
     await addNotice(hub, tx, { companyId: ended.company_id, type: 'security.exception.expired', exceptionId: id })
     const subject = { type: 'security_exception', id, name: ended.reason.slice(0, 100) }
     await auditByHub(tx, ended.company_id, 'security.exception.expire', subject)
   })
 }
 
-/** Exceptions whose time is over, each in a transaction of its own: it can have a great many findings. */
-export async function expireExceptions(hub: Hub): Promise<void> {
+/** Ends exceptions whose time is over, and goes on with those whose findings still have to change. */
+export async function tendExceptions(hub: Hub): Promise<void> {
   const due = await hub.database.db.execute<{ id: string }>(sql`
     select id from security_exceptions where status in ('pending', 'approved') and expires_at is not null
       and expires_at <= ${new Date(hub.now()).toISOString()}::timestamptz`)
   for (const { id } of due) await expire(hub, id)
+  await resumeChanges(hub)
 }
