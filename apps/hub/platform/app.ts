@@ -6,7 +6,7 @@ import type { HttpRequest, IncomingRequest } from '../../http/http-request.ts'
 import type { AnyResponse } from '../../http/http-response.ts'
 import type { Hub } from '../hub-context.ts'
 import { type DecodedParams, type RequestMeta, runRoute, runUnknown } from './http/pipeline.ts'
-import type { Route } from './http/route.ts'
+import type { Method, Route } from './http/route.ts'
 import { chooseSessionCookie, isSecure, secureResponse } from './http/transport-security.ts'
 import { docsResponse } from './openapi/docs-page.ts'
 import { openApiDocument, RouteDetails } from './openapi/openapi.ts'
@@ -16,7 +16,7 @@ import { openApiDocument, RouteDetails } from './openapi/openapi.ts'
  * answers.
  */
 export type Page = {
-  readonly method: 'GET' | 'POST'
+  readonly method: Method
   readonly path: string
   readonly handle: (hub: Hub, request: Request, requestMeta: RequestMeta) => Promise<Response> | Response
 }

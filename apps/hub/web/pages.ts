@@ -13,6 +13,7 @@ import { matchPage } from './address/site-map.ts'
 import { assetPaths, assets, iconPaths, serveAsset, serveIcon } from './assets.ts'
 import { LiveStreams } from './live/live-stream.ts'
 import { SharedViews } from './live/shared-views.ts'
+import { savedViewRoutes } from './saved-views/routes.ts'
 import { addressPage, decidedAddress } from './shell/confirm-mail-address.ts'
 import { documentResponse, sessionResponse } from './shell/document.ts'
 import { header } from './shell/header.ts'
@@ -21,6 +22,8 @@ import { acceptedInvitation, invitationPage } from './shell/invitation.ts'
 import { languageOf, logIn, loginPage, logOut } from './shell/login.ts'
 import { companyAsked, companyOfSlug, type Guest, guestOf, type ShownCompany } from './shell/page-visitor.ts'
 import { issue, revoke, tokensPage } from './shell/tokens.ts'
+import { webRoute } from './shell/web-route.ts'
+import { serveServersCsv } from './views/serve-csv.ts'
 import { serveView } from './views/serve-view.ts'
 import { say } from './words/forms.ts'
 import type { WebLanguage } from './words/words.ts'
@@ -187,6 +190,12 @@ export function webPages(): readonly Page[] {
       method: 'GET',
       path: '/web/live',
       handle: (hub, request, requestMeta) => shared(hub).streams.open(request, requestMeta),
+    },
+    ...savedViewRoutes.map(webRoute),
+    {
+      method: 'GET',
+      path: '/web/servers.csv',
+      handle: (hub, request, requestMeta) => serveServersCsv(hub, shared(hub).views, request, requestMeta),
     },
     { method: 'GET', path: '/alerts/:alert', handle: guarded(alertOfAnyCompany) },
     { method: 'GET', path: '*', handle: guarded(unknownPage) },

@@ -41,6 +41,7 @@ import loadBalancers from '../../../../sql/hub/0037_load_balancers.sql' with { t
 import proxies from '../../../../sql/hub/0038_proxies.sql' with { type: 'text' }
 import toldConditions from '../../../../sql/hub/0039_told_conditions.sql' with { type: 'text' }
 import dns from '../../../../sql/hub/0040_dns.sql' with { type: 'text' }
+import savedViews from '../../../../sql/hub/0041_saved_views.sql' with { type: 'text' }
 import toldOfAlerts from '../../../../sql/hub/0042_told_of_alerts.sql' with { type: 'text' }
 import iacFiles from '../../../../sql/hub/0048_iac_files.sql' with { type: 'text' }
 import certificateLinks from '../../../../sql/hub/0049_certificate_links.sql' with { type: 'text' }
@@ -90,6 +91,7 @@ export const migrations: readonly Migration[] = [
   { number: 38, name: 'proxies', sql: proxies },
   { number: 39, name: 'told_conditions', sql: toldConditions },
   { number: 40, name: 'dns', sql: dns },
+  { number: 41, name: 'saved_views', sql: savedViews },
   { number: 42, name: 'told_of_alerts', sql: toldOfAlerts },
   { number: 48, name: 'iac_files', sql: iacFiles },
   { number: 49, name: 'certificate_links', sql: certificateLinks },

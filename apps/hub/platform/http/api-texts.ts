@@ -197,6 +197,14 @@ const texts = {
     en: 'a company has at most {max} checks; this one would have {count}',
     vi: 'một công ty có tối đa {max} kiểm tra; công ty này sẽ có {count}',
   },
+  limit_saved_views: {
+    en: 'one keeps at most {max} views: delete one that is not used any more',
+    vi: 'mỗi người lưu tối đa {max} chế độ xem: hãy xóa bớt cái không dùng nữa',
+  },
+  limit_shared_views: {
+    en: 'a company shares at most {max} views: delete one that is not used any more',
+    vi: 'một công ty dùng chung tối đa {max} chế độ xem: hãy xóa bớt cái không dùng nữa',
+  },
   job_owed: {
     en: 'deletes data or takes an agent its access: only super administrators may remove it',
     vi: 'xóa dữ liệu hoặc thu hồi quyền của agent: chỉ quản trị viên cấp cao mới được gỡ bỏ',

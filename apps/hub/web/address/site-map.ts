@@ -33,7 +33,7 @@ const table = {
   servers: {
     path: '/servers',
     view: 'servers',
-    takes: ['q', 'sort', 'offset'],
+    takes: ['q', 'sort', 'offset', 'cols'],
     variant: { param: 'view', value: 'map', view: 'server-map', takes: ['q', 'group', 'fill'] },
     permissions: SEE,
     section: 'monitoring',
@@ -147,7 +147,7 @@ type PathParams = Readonly<Record<string, string>>
 export type MatchedPage = { readonly name: PageName; readonly params: PathParams }
 
 /** The parameters of a path, or null where it is not of this form. */
-function paramsOf(form: string, path: string): PathParams | null {
+export function paramsOf(form: string, path: string): PathParams | null {
   const parts = path.split('/').filter(part => part !== '')
   const forms = form.split('/').filter(part => part !== '')
   if (parts.length > forms.length) return null

@@ -46,7 +46,8 @@ export async function faultOf(response: Response): Promise<ApiFault> {
 
 export const unreachable: ApiFault = { status: 0, message: t('unreachable'), errors: {}, requestId: null }
 
-async function waitFor(seconds: number): Promise<void> {
+/** Waits for a limit, and says so. */
+export async function waitFor(seconds: number): Promise<void> {
   for (let left = seconds; left > 0; left--) {
     waitingSeconds.value = left
     await new Promise(resolve => setTimeout(resolve, 1_000))
@@ -68,11 +69,18 @@ export function signedInAgain(): Promise<void> {
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 /** A request below /api/v1. Never rejects. */
-export async function send<T = unknown>(method: Method, path: string, body?: unknown): Promise<ApiResult<T>> {
+export const send = <T = unknown>(method: Method, path: string, body?: unknown): Promise<ApiResult<T>> =>
+  request<T>(method, `/api/v1${path}`, body)
+
+/** A request of the web interface's own, below /web. Never rejects. */
+export const sendOwn = <T = unknown>(method: Method, path: string, body?: unknown): Promise<ApiResult<T>> =>
+  request<T>(method, `/web${path}?company=${encodeURIComponent(company.slug)}`, body)
+
+async function request<T>(method: Method, url: string, body: unknown): Promise<ApiResult<T>> {
   for (;;) {
     let response: Response
     try {
-      response = await fetch(`/api/v1${path}`, {
+      response = await fetch(url, {
         method,
         headers: {
           Accept: 'application/json',
@@ -100,6 +108,42 @@ export async function send<T = unknown>(method: Method, path: string, body?: unk
     if (method !== 'GET') changeCount.value++
     return { ok: true, body: answered }
   }
+}
+
+/** How many requests of an act on many are under way at a time. */
+const EACH_AT_ONCE = 4
+/** An act on many, one by one: how many were done, which were not, and what the first of those was told. */
+export type EachResult = { readonly done: number; readonly left: readonly string[]; readonly fault: ApiFault | null }
+
+/** Whether the same would be said of everything else: no right, no hub. */
+const isOfAll = ({ status }: ApiFault): boolean => status === 0 || status === 403 || status >= 500
+
+/**
+ * An act that the API takes one by one, a few at a time. What is refused of one holds up no other; once nothing can be
+ * done any more, or `isOver` says so, the rest is left.
+ */
+export async function sendEach(
+  ids: readonly string[],
+  act: (id: string) => Promise<ApiResult>,
+  onDone: (done: number) => void = () => {},
+  isOver: () => boolean = () => false,
+): Promise<EachResult> {
+  const left = new Set(ids)
+  let [next, fault, isStopped]: [number, ApiFault | null, boolean] = [0, null, false]
+  const work = async (): Promise<void> => {
+    for (let id = ids[next++]; id !== undefined && !isStopped && !isOver(); id = ids[next++]) {
+      const result = await act(id)
+      if (result.ok) {
+        left.delete(id)
+        onDone(ids.length - left.size)
+      } else {
+        fault ??= result.fault
+        isStopped ||= isOfAll(result.fault)
+      }
+    }
+  }
+  await Promise.all(Array.from({ length: EACH_AT_ONCE }, work))
+  return { done: ids.length - left.size, left: [...left], fault }
 }
 
 /** The most ids that a bulk endpoint takes in a call. */

@@ -1,6 +1,7 @@
 // Keys: never while somebody types, all of them can be switched off (WCAG 2.1.4). A page brings its own, which hold
 // while it is shown; `g` and a letter lead to a page.
 import { useEffect } from 'preact/hooks'
+import { savedPages } from '../address/saved-view.ts'
 import { type PageName, pageNames, sitePages } from '../address/site-map.ts'
 import { currentPage, goBack, goTo, hrefTo } from './address/router.ts'
 import { isPaused } from './connection/live.ts'
@@ -86,6 +87,9 @@ const general: Keys = {
   x: () => currentRow()?.querySelector<HTMLInputElement>('input[type=checkbox]')?.click(),
   Enter: () => currentRow()?.querySelector<HTMLAnchorElement>('th a')?.click(),
   Escape: leave,
+  v: () => {
+    if (currentPage.value !== null && savedPages.includes(currentPage.value.name)) overlay.value = 'views'
+  },
   '?': () => {
     overlay.value = 'keys'
   },

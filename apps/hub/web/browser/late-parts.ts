@@ -9,6 +9,8 @@ type LateParts = {
   firstCharts: (() => Promise<FirstCharts>) | null
   palette: (() => Promise<ComponentType>) | null
   keys: (() => Promise<ComponentType>) | null
+  views: (() => Promise<ComponentType>) | null
+  columns: (() => Promise<ComponentType>) | null
 }
 
-export const lateParts: LateParts = { firstCharts: null, palette: null, keys: null }
+export const lateParts: LateParts = { firstCharts: null, palette: null, keys: null, views: null, columns: null }

@@ -5,7 +5,7 @@ import { effect, type ReadonlySignal, signal, untracked } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 import { viewOf } from '../address/site-map.ts'
 import { currentPage, currentSearch } from './address/router.ts'
-import { type ApiFault, changeCount, faultOf, signedInAgain, unreachable } from './api.ts'
+import { type ApiFault, changeCount, faultOf, signedInAgain, unreachable, waitFor } from './api.ts'
 import { follow, isPaused } from './connection/live.ts'
 import { company, firstView, isSignedOut, language, nowMs } from './session.ts'
 
@@ -93,6 +93,10 @@ async function fetchView(key: string, signal: AbortSignal): Promise<Fetched> {
       await signedInAgain()
       continue
     }
+    if (response.status === 429) {
+      await waitFor(Number(response.headers.get('retry-after') ?? 10))
+      continue
+    }
     if (!response.ok) throw await faultOf(response)
     const version = response.headers.get('x-view-version') ?? ''
     const madeAtMs = Number(response.headers.get('x-view-made-at') ?? nowMs())
@@ -106,6 +110,20 @@ export async function readView<T>(name: string, params: Params, abort: AbortSign
 }
 
 const isFault = (error: unknown): error is ApiFault => typeof error === 'object' && error !== null && 'errors' in error
+
+/**
+ * Views that are followed and that the hub refuses by now: what they were of is deleted, or the viewer lost the right
+ * to see it. The page keeps its picture, and what was typed on it.
+ */
+export const lostViews = signal<ReadonlySet<string>>(new Set())
+
+function setLost(key: string, isLost: boolean): void {
+  if (lostViews.value.has(key) === isLost) return
+  const next = new Set(lostViews.value)
+  if (isLost) next.add(key)
+  else next.delete(key)
+  lostViews.value = next
+}
 
 type Held = { readonly key: string; readonly fetched: Fetched | null; readonly fault: ApiFault | null }
 
@@ -169,6 +187,8 @@ class ViewHolder {
       this.held.value = { key, fetched, fault: null }
     }
     const stopFollowing = follow(key, from.version, from.value, message => {
+      if (message.type === 'fault') setLost(key, message.status === 403 || message.status === 404)
+      if (message.type === 'view' || message.type === 'same') setLost(key, false)
       if (message.type !== 'view') return
       const fetched = { version: message.version, madeAtMs: message.madeAtMs, value: message.value }
       if (isPaused.value) waiting = fetched
@@ -182,6 +202,7 @@ class ViewHolder {
     return () => {
       stopFollowing()
       stopWaiting()
+      setLost(key, false)
     }
   }
 }

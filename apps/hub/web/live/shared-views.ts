@@ -77,6 +77,13 @@ function encoded(text: string, encoding: 'br' | 'gzip' | null): Uint8Array {
   return encoding === 'gzip' ? gzipSync(text, { level: 5 }) : new TextEncoder().encode(text)
 }
 
+/** Parameters by name, bounded, empty where missing. Throws 404 for what no database could hold. */
+function paramsIn(names: readonly string[], search: URLSearchParams): ReadonlyMap<string, string> {
+  const params = new Map(names.map(name => [name, (search.get(name) ?? '').slice(0, PARAM_CHARS_MAX)]))
+  if ([...params.values()].some(value => value.includes('\0'))) throw notFound()
+  return params
+}
+
 export class SharedViews {
   private readonly made: RecentValues<MadeView>
   private readonly fleets: Fleets
@@ -97,18 +104,13 @@ export class SharedViews {
     return view
   }
 
-  /** The answer to a request whose viewer has the view's keys. Throws what the view's maker throws. */
-  async get(request: ViewRequest): Promise<MadeView> {
-    const { name, companyId, search, permissions, isFresh = false } = request
-    const view = SharedViews.viewNamed(name)
-    const params = new Map(view.params.map(param => [param, (search.get(param) ?? '').slice(0, PARAM_CHARS_MAX)]))
-    if ([...params.values()].some(value => value.includes('\0'))) throw notFound()
-    const granted = (view.optional ?? []).filter(permission => permissions.has(permission))
-    const key = JSON.stringify([name, companyId, [...params.values()], granted])
-    const last = this.made.last(key, Number.POSITIVE_INFINITY)
-    const isAged = last === null || view.ageMs === undefined || this.hub.now() - last.madeAtMs >= view.ageMs
-    if (!isAged && !isFresh) return last
-    const context: ViewContext = {
+  private contextOf(
+    companyId: string,
+    params: ReadonlyMap<string, string>,
+    granted: readonly string[],
+    isFresh: boolean,
+  ): ViewContext {
+    return {
       hub: this.hub,
       companyId,
       param: param => params.get(param) ?? '',
@@ -117,6 +119,24 @@ export class SharedViews {
       newest: this.newest,
       standings: { of: id => this.standings.of(id, isFresh) },
     }
+  }
+
+  /** What a maker of something that is not kept gets, as a file that is sent once. Throws 404 as `get` does. */
+  contextFor(companyId: string, names: readonly string[], search: URLSearchParams): ViewContext {
+    return this.contextOf(companyId, paramsIn(names, search), [], false)
+  }
+
+  /** The answer to a request whose viewer has the view's keys. Throws what the view's maker throws. */
+  async get(request: ViewRequest): Promise<MadeView> {
+    const { name, companyId, search, permissions, isFresh = false } = request
+    const view = SharedViews.viewNamed(name)
+    const params = paramsIn(view.params, search)
+    const granted = (view.optional ?? []).filter(permission => permissions.has(permission))
+    const key = JSON.stringify([name, companyId, [...params.values()], granted])
+    const last = this.made.last(key, Number.POSITIVE_INFINITY)
+    const isAged = last === null || view.ageMs === undefined || this.hub.now() - last.madeAtMs >= view.ageMs
+    if (!isAged && !isFresh) return last
+    const context = this.contextOf(companyId, params, granted, isFresh)
     const make = async (): Promise<MadeView> => {
       const before = this.made.last(key, Number.POSITIVE_INFINITY)
       const json = JSON.stringify(await view.make(context))

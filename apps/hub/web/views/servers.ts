@@ -1,5 +1,6 @@
 // The servers of a company: a window of those that match, as a table, as cards or as a map shows them.
 import type { Severity } from '../../../../core/alerting/rules/rule.ts'
+import { metricByName, type Unit } from '../../../../core/series/catalogue.ts'
 import { type Filtered, matchesFilter, parseFilter } from '../address/filter.ts'
 import type { Connectivity, FleetServer } from '../live/fleet.ts'
 import { type CollectorState, connectivityNow, type NewestOfCompany, type ServerValues } from '../live/newest-values.ts'
@@ -26,6 +27,8 @@ export type ServerRow = {
   readonly isSilenced: boolean
   readonly agentVersion: string | null
   readonly values: Omit<ServerValues, 'sampledAtMs'> | null
+  /** Newest values of the metrics that were chosen as columns, in their order; of several series the largest. */
+  readonly metrics?: readonly (number | null)[]
 }
 
 /** Values that servers have for a key of the filter, the most frequent first. */
@@ -38,6 +41,8 @@ export type ServersView = {
   readonly matching: number
   readonly offset: number
   readonly rows: readonly ServerRow[]
+  /** The metrics among the columns that the address names. */
+  readonly metrics: readonly { readonly name: string; readonly unit: Unit }[]
   readonly facets: Readonly<Record<string, Facet>>
   readonly collector: CollectorState
 }
@@ -138,12 +143,50 @@ export function compareKeys(one: SortKey, other: SortKey): number {
   return String(one).localeCompare(String(other), 'en', { numeric: true })
 }
 
+/** Metrics as columns cost the collector a question each, once in a few seconds for all viewers. */
+const METRIC_COLUMNS_MAX = 5
+
+type MetricColumn = {
+  readonly name: string
+  readonly unit: Unit
+  readonly newestOf: (server: LiveServer) => number | null
+}
+
+/** The metrics that `cols` names, with the newest value of each server. */
+async function metricColumns({ companyId, param, newest }: ViewContext): Promise<readonly MetricColumn[]> {
+  const names = [...new Set(param('cols').split(','))]
+  const chosen = names.flatMap(name => metricByName(name) ?? []).slice(0, METRIC_COLUMNS_MAX)
+  return Promise.all(
+    chosen.map(async ({ name, unit }) => {
+      const { values } = await newest.ofMetric(companyId, name)
+      return { name, unit, newestOf: (server: LiveServer) => values.get(server.id)?.value ?? null }
+    }),
+  )
+}
+
+/** The servers that match, in the order that the address names. */
+export async function listedServers(context: ViewContext) {
+  const { param } = context
+  const [{ servers, collector }, metrics] = await Promise.all([liveServers(context), metricColumns(context)])
+  const matching = sortedServers(matchingServers(servers, param('q')), param('sort'), metrics)
+  return { servers, collector, metrics, matching }
+}
+
 /** Sorted by `key`, or by `-key` the other way round; the fleet's own order is by name. */
-export function sortedServers(servers: readonly LiveServer[], sort: string): readonly LiveServer[] {
+export function sortedServers(
+  servers: readonly LiveServer[],
+  sort: string,
+  metrics: readonly MetricColumn[] = [],
+): readonly LiveServer[] {
   const isReversed = sort.startsWith('-')
   const name = isReversed ? sort.slice(1) : sort
   if (name === '' || name === 'name') return isReversed ? servers.toReversed() : servers
-  const keyOf = Object.hasOwn(sortKeys, name) ? sortKeys[name] : undefined
+  const metric = metrics.find(each => each.name === name)
+  const keyOf = metric
+    ? (server: LiveServer) => negated(metric.newestOf(server))
+    : Object.hasOwn(sortKeys, name)
+      ? sortKeys[name]
+      : undefined
   if (keyOf === undefined) return servers
   const keyed = servers.map(server => ({ server, key: keyOf(server) }))
   const sign = isReversed ? -1 : 1
@@ -197,18 +240,24 @@ export function toServerRow(server: LiveServer): ServerRow {
 
 export const serversView: View<ServersView> = {
   permissions: ['monitoring.view', 'servers.view'],
-  params: ['q', 'sort', 'offset'],
+  params: ['q', 'sort', 'offset', 'cols'],
   async make(context) {
     const { param } = context
-    const { servers, collector } = await liveServers(context)
-    const matching = sortedServers(matchingServers(servers, param('q')), param('sort'))
+    const { servers, collector, metrics, matching } = await listedServers(context)
     const wanted = Math.max(0, Math.floor(Number(param('offset')) || 0))
     const offset = Math.min(wanted, Math.max(0, matching.length - 1))
     return {
       counts: serverCounts(servers),
       matching: matching.length,
       offset,
-      rows: matching.slice(offset, offset + WINDOW).map(toServerRow),
+      rows: matching
+        .slice(offset, offset + WINDOW)
+        .map(server =>
+          metrics.length === 0
+            ? toServerRow(server)
+            : { ...toServerRow(server), metrics: metrics.map(({ newestOf }) => newestOf(server)) },
+        ),
+      metrics: metrics.map(({ name, unit }) => ({ name, unit })),
       facets: serverFacets(servers),
       collector,
     }

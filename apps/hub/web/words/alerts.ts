@@ -51,6 +51,15 @@ export const alertsWords = {
     vi: 'Xong {done}, bị từ chối {refused}: trạng thái đã thay đổi trong lúc đó.',
   },
 
+  comments_left: {
+    en: 'The comment was written to {done}, not to {left}. {message} Press again to try those once more.',
+    vi: 'Đã ghi bình luận cho {done}, chưa ghi cho {left}. {message} Nhấn lại để thử với số còn lại.',
+  },
+  comments_slow: {
+    en: 'Comments are written one by one and take about {minutes} min. To acknowledge with a comment is one step for all.',
+    vi: 'Bình luận được ghi lần lượt, mất khoảng {minutes} phút. Xác nhận kèm bình luận thì chỉ cần một bước cho tất cả.',
+  },
+
   sentence_threshold: {
     en: '{what} of {server} is {value}, threshold {threshold}.',
     vi: '{what} của {server} là {value}, ngưỡng {threshold}.',

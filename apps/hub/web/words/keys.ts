@@ -3,12 +3,16 @@ import type { Texts } from './words.ts'
 
 export const keyWords = {
   palette: { en: 'Search and commands', vi: 'Tìm kiếm và lệnh' },
-  palette_hint: { en: 'Pages, servers, alerts, rules, actions', vi: 'Trang, máy chủ, cảnh báo, quy tắc, thao tác' },
+  palette_hint: {
+    en: 'Pages, saved views, servers, alerts, rules, actions',
+    vi: 'Trang, chế độ xem đã lưu, máy chủ, cảnh báo, quy tắc, thao tác',
+  },
   nothing: { en: 'Nothing is called that.', vi: 'Không tìm thấy gì.' },
   kind_page: { en: 'Page', vi: 'Trang' },
   kind_server: { en: 'Server', vi: 'Máy chủ' },
   kind_alert: { en: 'Alert', vi: 'Cảnh báo' },
   kind_rule: { en: 'Rule', vi: 'Quy tắc' },
+  kind_view: { en: 'Saved view', vi: 'Chế độ xem đã lưu' },
   kind_act: { en: 'Action', vi: 'Thao tác' },
   page_map: { en: 'Servers as a map', vi: 'Bản đồ máy chủ' },
   act_theme_light: { en: 'Use light colours', vi: 'Dùng màu sáng' },
@@ -34,6 +38,7 @@ export const keyWords = {
   key_rows: { en: 'Next row, row before', vi: 'Dòng sau, dòng trước' },
   key_select: { en: 'Select the row', vi: 'Chọn dòng' },
   key_open: { en: 'Open the row', vi: 'Mở dòng' },
+  key_views: { en: 'Saved views', vi: 'Chế độ xem đã lưu' },
   key_shift: { en: 'Earlier, later', vi: 'Sớm hơn, muộn hơn' },
   key_zoom: { en: 'Zoom out, zoom in', vi: 'Thu nhỏ, phóng to' },
   key_reset: { en: 'The last six hours again', vi: 'Về 6 giờ qua' },

@@ -60,6 +60,10 @@ export const shellWords = {
     en: 'The hub does not answer. What you see is of {time}; states are not known any more.',
     vi: 'Hub không phản hồi. Dữ liệu đang hiển thị là của {time}; trạng thái hiện không rõ.',
   },
+  gone_banner: {
+    en: 'What this page shows was deleted in the meantime, or you may not see it any more. It is as it last was; what you typed is still here.',
+    vi: 'Nội dung trang này vừa bị xóa hoặc bạn không còn quyền xem. Trang giữ nguyên như lần cuối; những gì bạn đã nhập vẫn còn.',
+  },
   title_critical: { en: '{count} critical', vi: '{count} nghiêm trọng' },
   title_warning: { en: '{count} {count|warning|warnings}', vi: '{count} cảnh báo' },
   title_unknown: { en: 'No connection', vi: 'Mất kết nối' },
@@ -118,6 +122,7 @@ export const shellWords = {
     en: 'Words search; state:down, tag:web, alerts:>0, -tag:test choose. Press / to get here.',
     vi: 'Gõ từ để tìm; state:down, tag:web, alerts:>0, -tag:test để chọn. Nhấn / để tới đây.',
   },
+  saved_views: { en: 'Saved views', vi: 'Chế độ xem đã lưu' },
   clear_filter: { en: 'Clear filter', vi: 'Xóa bộ lọc' },
   nothing_matches: { en: 'Nothing matches this filter.', vi: 'Không có mục nào khớp bộ lọc.' },
   remove_term: { en: 'Remove {term}', vi: 'Bỏ {term}' },

@@ -37,6 +37,7 @@ export const silencesWords = {
   scope_role: { en: 'by role', vi: 'theo vai trò' },
   scope_dc: { en: 'by data centre', vi: 'theo trung tâm dữ liệu' },
   scope_given: { en: 'the chosen ones', vi: 'các máy đã chọn' },
+  scope_before: { en: 'those of before', vi: 'như lần trước' },
   scope_value: { en: 'Value', vi: 'Giá trị' },
   length: { en: 'How long', vi: 'Bao lâu' },
   hours_1: { en: '1 hour', vi: '1 giờ' },

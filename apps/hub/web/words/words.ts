@@ -22,6 +22,12 @@ function numberText(language: WebLanguage, value: number): string {
   return format.format(value)
 }
 
+/** Letters that are written from the right, and marks that turn the direction. */
+const TURNING = /[\u0590-\u08ff\u200e\u200f\u202a-\u202e\u2066-\u2069\ufb1d-\ufdff\ufe70-\ufefc]/
+
+/** A name as a part of a longer text: what turns the direction in it turns nothing around it. */
+export const isolated = (text: string): string => (TURNING.test(text) ? `\u2068${text}\u2069` : text)
+
 /**
  * Fills a text: `{name}` with a parameter, numbers as the language writes them; `{count|alert|alerts}` with the first
  * word for one and the second for many. Plain text: whoever shows it in HTML escapes it.
@@ -30,7 +36,7 @@ export function fill(language: WebLanguage, text: string, params: WebParams = {}
   return text.replace(/\{(\w+)(?:\|([^|}]*)\|([^}]*))?\}/g, (_, name: string, one?: string, many?: string) => {
     const value = params[name] ?? ''
     if (one !== undefined) return isOne(language, Number(value)) ? one : (many ?? one)
-    return typeof value === 'number' ? numberText(language, value) : value
+    return typeof value === 'number' ? numberText(language, value) : isolated(value)
   })
 }
 

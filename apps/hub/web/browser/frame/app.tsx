@@ -13,6 +13,7 @@ import { pageFiles } from '../pages/all-pages.ts'
 import { Fault, NoPermission } from '../parts/fault.tsx'
 import { Skeleton } from '../parts/skeleton.tsx'
 import { company, may, textsOf } from '../session.ts'
+import { lostViews } from '../view.ts'
 import { Head } from './head.tsx'
 import { Navigation } from './navigation.tsx'
 import { overlay } from './overlay.ts'
@@ -61,6 +62,11 @@ function Banners() {
           {t('lost_banner', { time: fullTime(dataAtMs.value) })}
         </p>
       ) : null}
+      {lostViews.value.size > 0 && connection.value !== 'lost' ? (
+        <p class="banner lost" role="alert">
+          {t('gone_banner')}
+        </p>
+      ) : null}
       {waitingSeconds.value > 0 ? (
         <p class="banner" role="status">
           {t('too_many', { seconds: waitingSeconds.value })}
@@ -71,7 +77,7 @@ function Banners() {
   )
 }
 
-const overlays = new Map<'palette' | 'keys', ComponentType>()
+const overlays = new Map<NonNullable<typeof overlay.value>, ComponentType>()
 
 function Overlay() {
   const name = overlay.value
@@ -100,7 +106,11 @@ export const App = () => (
     <Head />
     <div class="body">
       <Navigation />
-      <main id="content" tabIndex={-1} class={connection.value === 'lost' ? 'stale' : undefined}>
+      <main
+        id="content"
+        tabIndex={-1}
+        class={connection.value === 'lost' || lostViews.value.size > 0 ? 'stale' : undefined}
+      >
         <p class="print-only">
           {company.name} · {fullTime(clockMs.value)}
         </p>

@@ -39,6 +39,7 @@ const sections = (): readonly Section[] => [
       [['j', 'k'], t('key_rows')],
       [['x'], t('key_select')],
       [['Enter'], t('key_open')],
+      [['v'], t('key_views')],
     ],
   ],
   [

@@ -3,6 +3,7 @@
 import { effect, signal } from '@preact/signals'
 import type { PulseView } from '../../views/pulse.ts'
 import { shellWords } from '../../words/shell.ts'
+import { isolated } from '../../words/words.ts'
 import { connection, follow } from '../connection/live.ts'
 import { company, may, textsOf } from '../session.ts'
 
@@ -27,7 +28,7 @@ const worstText = (worst: Worst): string =>
 export function startTitle(): void {
   effect(() => {
     const worst = worstOf(pulse.value)
-    const parts = [worstText(worst), pageTitle.value, company.name, t('product')]
+    const parts = [worstText(worst), isolated(pageTitle.value), isolated(company.name), t('product')]
     document.title = parts.filter(part => part !== '').join(' · ')
     const icon = document.querySelector<HTMLLinkElement>('link[rel=icon]')
     const path = worst === null ? '/web/icon.svg' : `/web/icon-${worst}.svg`

@@ -1,29 +1,30 @@
-// The command palette: one field for pages, servers, alerts, rules and actions. Pages and actions are at hand; records
-// are asked for while one types, and what was found stays until the next answer.
+// The command palette: one field for pages, saved views, servers, alerts, rules and actions. Pages and actions are at
+// hand; records are asked for while one types, and what was found stays until the next answer.
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { savedPages } from '../../address/saved-view.ts'
 import { type PageName, pageNames, sitePages } from '../../address/site-map.ts'
 import type { PaletteView } from '../../views/palette.ts'
 import { keyWords } from '../../words/keys.ts'
 import { shellWords } from '../../words/shell.ts'
-import { goTo, hrefTo } from '../address/router.ts'
+import { currentPage, goTo, hrefTo } from '../address/router.ts'
 import { isPaused } from '../connection/live.ts'
 import { isUtc } from '../format.ts'
 import { titleOf } from '../pages/alerts/alert-face.tsx'
 import { Combobox, type ComboboxOption } from '../parts/combobox.tsx'
 import { Dialog } from '../parts/dialog.tsx'
 import { StateMark } from '../parts/state-mark.tsx'
+import { linkToShown } from '../parts/time-range/shown-range.ts'
+import { useRecords } from '../records.ts'
+import { hrefOfView, loadSavedViews, savedViews } from '../saved-views.ts'
 import { may, textsOf } from '../session.ts'
-import { readView } from '../view.ts'
 import { overlay } from './overlay.ts'
 import { density, theme } from './preferences.ts'
 
 const t = textsOf(keyWords)
 const shell = textsOf(shellWords)
 
-const TYPING_MS = 40
-
-type Kind = 'page' | 'server' | 'alert' | 'rule' | 'act'
+type Kind = 'page' | 'view' | 'server' | 'alert' | 'rule' | 'act'
 type Command = {
   readonly id: string
   readonly kind: Kind
@@ -55,6 +56,18 @@ const pages = (): Command[] => [
     : []),
 ]
 
+/** Views that were saved, with the page that they are of. */
+const views = (): Command[] =>
+  (savedViews.value ?? []).map(view =>
+    leadTo('view', view.name, hrefOfView(view), { id: view.id, about: shell(`page_${view.page}`) }),
+  )
+
+/** Of what moves with the time the link says which time it was. */
+function linkToThis(): string {
+  const name = currentPage.value?.name
+  return name === 'server' || name === 'compare' ? linkToShown() : location.href
+}
+
 const act = (text: string, run: () => void, about = ''): Command => ({ id: text, kind: 'act', text, run, about })
 
 const acts = (): Command[] => [
@@ -78,7 +91,18 @@ const acts = (): Command[] => [
   act(t(isUtc.value ? 'act_local' : 'act_utc'), () => {
     isUtc.value = !isUtc.value
   }),
-  act(t('act_copy'), () => void navigator.clipboard.writeText(location.href)),
+  ...(currentPage.value !== null && savedPages.includes(currentPage.value.name)
+    ? [
+        act(
+          shell('saved_views'),
+          () => {
+            overlay.value = 'views'
+          },
+          'v',
+        ),
+      ]
+    : []),
+  act(t('act_copy'), () => void navigator.clipboard.writeText(linkToThis())),
   act(
     shell('key_help'),
     () => {
@@ -111,30 +135,6 @@ function matching(commands: readonly Command[], typed: string): Command[] {
   return commands.filter(isFound).sort((one, other) => rank(one) - rank(other))
 }
 
-type Found = { readonly typed: string; readonly records: PaletteView }
-const nothing: PaletteView = { servers: [], alerts: [], rules: [] }
-
-/** The company's records for what is typed; of an earlier text until the answer has come. */
-function useRecords(typed: string): Found {
-  const [found, setFound] = useState<Found>({ typed: '', records: nothing })
-  useEffect(() => {
-    if (typed === '') return setFound({ typed, records: nothing })
-    const abort = new AbortController()
-    const timer = setTimeout(() => {
-      readView<PaletteView>('palette', { q: typed }, abort.signal)
-        .then(records => setFound({ typed, records }))
-        .catch(() => {
-          if (!abort.signal.aborted) setFound({ typed, records: nothing })
-        })
-    }, TYPING_MS)
-    return () => {
-      clearTimeout(timer)
-      abort.abort()
-    }
-  }, [typed])
-  return found
-}
-
 const Content = ({ kind, text, mark, about }: Command) => (
   <>
     <span class="palette-text">
@@ -152,8 +152,12 @@ export function Palette() {
   const [text, setText] = useState('')
   const typed = text.trim()
   const { typed: answered, records } = useRecords(may('monitoring.view') ? typed : '')
-  const local = [...pages(), ...acts()]
+  const local = [...pages(), ...views(), ...acts()]
   const commands = typed === '' ? local : [...matching(local, typed), ...matching(recordsOf(records), '')]
+  useEffect(() => {
+    // Where they cannot be read, the palette is without them.
+    if (may('monitoring.view')) void loadSavedViews()
+  }, [])
   const isWaiting = useRef(false)
   const run = (id: string): void => {
     const command = commands.find(each => each.id === id)

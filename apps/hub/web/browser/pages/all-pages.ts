@@ -28,3 +28,5 @@ export const pageFiles: Readonly<Record<PageName, Load>> = {
 lateParts.firstCharts = async () => (await import('./overview/first-charts.tsx')).FirstCharts
 lateParts.palette = async () => (await import('../frame/palette.tsx')).Palette
 lateParts.keys = async () => (await import('../frame/key-help.tsx')).KeyHelp
+lateParts.views = async () => (await import('../frame/saved-views-dialog.tsx')).SavedViewsDialog
+lateParts.columns = async () => (await import('./servers/columns-dialog.tsx')).ColumnsDialog

@@ -22,6 +22,8 @@ export function Dialog({ title, children, onClose, isWide = false }: Props) {
   useEffect(() => {
     const before = document.activeElement
     dialog.current?.showModal()
+    // What one came for, and not the button that closes it.
+    dialog.current?.querySelector<HTMLElement>('input, select, textarea')?.focus()
     return () => {
       if (before instanceof HTMLElement && before.isConnected) before.focus()
     }

@@ -5,6 +5,7 @@ import { filterText, parseFilter, termText } from '../../address/filter.ts'
 import { shellWords } from '../../words/shell.ts'
 import { param, setParams } from '../address/router.ts'
 import { count } from '../format.ts'
+import { overlay } from '../frame/overlay.ts'
 import { textsOf } from '../session.ts'
 import { Combobox, type ComboboxOption } from './combobox.tsx'
 import { Icon } from './icons.tsx'
@@ -51,6 +52,45 @@ function completions(text: string, facets: Facets): ComboboxOption[] {
 
 const withLast = (text: string, term: string): string => `${text.slice(0, text.lastIndexOf(' ') + 1)}${term} `
 
+type ChipsProps = { readonly shown: string; readonly onChange: (text: string) => void }
+
+/** A chip for each term of the filter that is shown; pressed, it takes its term away. */
+function Chips({ shown, onChange }: ChipsProps) {
+  const terms = parseFilter(shown)
+  const chosen = terms.filter(term => term.key !== null).map(termText)
+  if (chosen.length === 0) return null
+  return (
+    <span class="chips">
+      {chosen.map(text => (
+        <button
+          type="button"
+          class="chip"
+          key={text}
+          aria-label={t('remove_term', { term: text })}
+          onClick={() => onChange(filterText(terms.filter(each => termText(each) !== text)))}
+        >
+          {text}
+          <Icon name="close" />
+        </button>
+      ))}
+    </span>
+  )
+}
+
+const ViewsButton = () => (
+  <button
+    type="button"
+    class="views-button"
+    title={`${t('saved_views')} (v)`}
+    onClick={() => {
+      overlay.value = 'views'
+    }}
+  >
+    <Icon name="views" />
+    <span>{t('saved_views')}</span>
+  </button>
+)
+
 /**
  * The filter of the address: `q`. What is typed replaces the address, what is taken away is a step that Back undoes.
  */
@@ -74,48 +114,33 @@ export function FilterField({ facets }: { readonly facets: Facets }) {
     setText(next)
     setParams({ q: next.trim(), offset: null }, how)
   }
-  const terms = parseFilter(shown).filter(term => term.key !== null)
   return (
     <search class="filter">
-      <Icon name="search" />
-      <Combobox
-        label={t('filter')}
-        inputId={FILTER_ID}
-        placeholder={t('filter')}
-        title={t('filter_hint')}
-        value={text}
-        options={completions(text, facets)}
-        onInput={value => {
-          setTyping(true)
-          setText(value)
-        }}
-        onChoose={option => change(withLast(text, option.text), 'push')}
-        onEnter={() => change(text, 'push')}
-        onEscape={() => document.getElementById(FILTER_ID)?.blur()}
-      />
+      <span class="filter-text">
+        <Icon name="search" />
+        <Combobox
+          label={t('filter')}
+          inputId={FILTER_ID}
+          placeholder={t('filter')}
+          title={t('filter_hint')}
+          value={text}
+          options={completions(text, facets)}
+          onInput={value => {
+            setTyping(true)
+            setText(value)
+          }}
+          onChoose={option => change(withLast(text, option.text), 'push')}
+          onEnter={() => change(text, 'push')}
+          onEscape={() => document.getElementById(FILTER_ID)?.blur()}
+        />
+      </span>
       {text === '' ? null : (
         <button type="button" class="quiet" aria-label={t('clear_filter')} onClick={() => change('', 'push')}>
           <Icon name="close" />
         </button>
       )}
-      {terms.length === 0 ? null : (
-        <span class="chips">
-          {terms.map(term => (
-            <button
-              type="button"
-              class="chip"
-              key={termText(term)}
-              aria-label={t('remove_term', { term: termText(term) })}
-              onClick={() =>
-                change(filterText(parseFilter(shown).filter(each => termText(each) !== termText(term))), 'push')
-              }
-            >
-              {termText(term)}
-              <Icon name="close" />
-            </button>
-          ))}
-        </span>
-      )}
+      <ViewsButton />
+      <Chips shown={shown} onChange={next => change(next, 'push')} />
     </search>
   )
 }

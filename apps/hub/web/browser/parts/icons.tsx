@@ -16,6 +16,7 @@ const shapes = {
   down: <path d="m4 6 4 4 4-4" />,
   pause: <path d="M5 3v10M11 3v10" />,
   play: <path class="solid" d="M4 2.500 13 8l-9 5.500z" />,
+  views: <path d="M4 2h8v12l-4-3-4 3z" />,
   copy: <path d="M5 5h8v9H5zM3 11V2h8" />,
 } as const satisfies Readonly<Record<string, JSX.Element>>
 

@@ -1,6 +1,7 @@
 // A new silence, from wherever: of chosen servers, of a rule, or by scope. It shows what it would cover before it is
 // made.
 import { useEffect, useState } from 'preact/hooks'
+import type { SilenceRow } from '../../views/silences.ts'
 import { shellWords } from '../../words/shell.ts'
 import { silencesWords } from '../../words/silences.ts'
 import { type ApiFault, type ApiResult, send } from '../api.ts'
@@ -16,8 +17,10 @@ const shell = textsOf(shellWords)
 /** What a silence begins with; all may be changed but the chosen servers. */
 export type SilenceStart = {
   readonly serverIds?: readonly string[]
-  readonly rule?: { readonly id: string; readonly name: string } | null
-  /** Only alerts of the rule, of all servers: the scope begins with all. */
+  /** A scope of before. */
+  readonly scope?: SilenceRow['scope']
+  readonly rules?: readonly { readonly id: string; readonly name: string }[]
+  /** Only alerts of the rules, of all servers: the scope begins with all. */
   readonly isOfRule?: boolean
   readonly hours?: number
   readonly reason?: string
@@ -63,14 +66,35 @@ function endOf({ length, ends }: Form, startMs: number): number {
 
 const iso = (atMs: number): string | null => (Number.isNaN(atMs) ? null : new Date(atMs).toISOString())
 
-function scopeOf({ kind, value }: Form, serverIds: readonly string[]): Readonly<Record<string, unknown>> {
+/** What the kind `given` stands for. */
+const givenScope = ({ scope, serverIds = [] }: SilenceStart): Readonly<Record<string, unknown>> =>
+  scope ?? { server_ids: serverIds }
+
+/** A scope as the fields say it: of one kind and its values, or as it is where it names several things. */
+function fieldsOf({ scope, serverIds = [], isOfRule = false }: SilenceStart): Pick<Form, 'kind' | 'value'> {
+  if (scope === undefined) return { kind: serverIds.length > 0 ? 'given' : isOfRule ? 'all' : 'tag', value: '' }
+  if (scope.all) return { kind: 'all', value: '' }
+  const named = (
+    [
+      ['tag', scope.tags],
+      ['env', scope.environments],
+      ['role', scope.roles],
+      ['dc', scope.datacenters],
+    ] as const
+  ).filter(([, values]) => values.length > 0)
+  const [only] = named
+  const isPlain = named.length === 1 && scope.server_ids.length === 0 && only?.[1].every(each => !each.includes(','))
+  return isPlain && only ? { kind: only[0], value: only[1].join(', ') } : { kind: 'given', value: '' }
+}
+
+function scopeOf({ kind, value }: Form, given: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const values = value
     .split(',')
     .map(each => each.trim())
     .filter(each => each !== '')
   switch (kind) {
     case 'given':
-      return { server_ids: serverIds }
+      return given
     case 'all':
       return { all: true }
     case 'tag':
@@ -146,17 +170,18 @@ const errorsAt = (errors: Errors, name: string): readonly string[] =>
 function ScopeFields({
   form,
   change,
-  hasGiven,
+  given,
   errors,
 }: {
   form: Form
   change: Change
-  hasGiven: boolean
+  /** What the scope that it begins with is called; null: it begins with none. */
+  given: string | null
   errors: Errors
 }) {
   const choices = kinds
-    .filter(kind => kind !== 'given' || hasGiven)
-    .map(kind => ({ value: kind, text: t(`scope_${kind}`) }))
+    .filter(kind => kind !== 'given' || given !== null)
+    .map(kind => ({ value: kind, text: kind === 'given' ? (given ?? '') : t(`scope_${kind}`) }))
   return (
     <>
       <SelectField
@@ -230,14 +255,13 @@ const recurrenceOf = ({ repeat, repeatUntil }: Form) =>
 
 type Props = { readonly start: SilenceStart; readonly onClose: () => void; readonly onDone: () => void }
 
-const firstForm = ({ serverIds = [], isOfRule = false, hours, reason = '' }: SilenceStart): Form => ({
-  kind: serverIds.length > 0 ? 'given' : isOfRule ? 'all' : 'tag',
-  value: '',
-  length: hours === 4 ? 'hours_4' : 'hours_1',
+const firstForm = (start: SilenceStart): Form => ({
+  ...fieldsOf(start),
+  length: start.hours === 4 ? 'hours_4' : 'hours_1',
   starts: '',
   ends: '',
-  reason,
-  isOfRule,
+  reason: start.reason ?? '',
+  isOfRule: start.isOfRule ?? false,
   repeat: 'none',
   repeatUntil: '',
 })
@@ -266,13 +290,14 @@ const OnlyRule = ({ name, form, change }: { readonly name: string; readonly form
 )
 
 export function SilenceDialog({ start, onClose, onDone }: Props) {
-  const serverIds = start.serverIds ?? []
+  const { rules = [] } = start
+  const [hasGiven] = useState(() => fieldsOf(start).kind === 'given')
   const [form, setForm] = useState<Form>(() => firstForm(start))
   const [fault, setFault] = useState<ApiFault | null>(null)
   const [isBusy, setBusy] = useState(false)
   const change: Change = changed => setForm(before => ({ ...before, ...changed }))
-  const scope = scopeOf(form, serverIds)
-  const ruleIds = form.isOfRule && start.rule ? [start.rule.id] : []
+  const scope = scopeOf(form, givenScope(start))
+  const ruleIds = form.isOfRule ? rules.map(({ id }) => id) : []
   const { preview, fault: previewFault } = usePreview(form, scope, ruleIds)
   const errors = (fault ?? previewFault)?.errors ?? {}
   const save = async (event: Event): Promise<void> => {
@@ -288,8 +313,22 @@ export function SilenceDialog({ start, onClose, onDone }: Props) {
   return (
     <Dialog title={t('new')} onClose={onClose}>
       <form onSubmit={event => void save(event)}>
-        <ScopeFields form={form} change={change} hasGiven={serverIds.length > 0} errors={errors} />
-        {start.rule ? <OnlyRule name={start.rule.name} form={form} change={change} /> : null}
+        <ScopeFields
+          form={form}
+          change={change}
+          given={hasGiven ? t(start.scope === undefined ? 'scope_given' : 'scope_before') : null}
+          errors={errors}
+        />
+        {rules.length > 0 ? (
+          <OnlyRule
+            name={rules
+              .map(({ name }) => name)
+              .filter(name => name !== '')
+              .join(', ')}
+            form={form}
+            change={change}
+          />
+        ) : null}
         <TimeFields form={form} change={change} errors={errors} />
         <TextField
           label={t('reason')}

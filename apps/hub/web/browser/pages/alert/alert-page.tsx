@@ -121,7 +121,7 @@ export function AlertPage() {
         <SilenceDialog
           start={{
             serverIds: [alert.serverId],
-            rule: alert.ruleId === null || alert.ruleName === null ? null : { id: alert.ruleId, name: alert.ruleName },
+            rules: alert.ruleId === null || alert.ruleName === null ? [] : [{ id: alert.ruleId, name: alert.ruleName }],
             hours: 4,
           }}
           onClose={close}

@@ -1,9 +1,9 @@
 // What is done with alerts, one or thousands: acknowledge, close, comment. Many go in as few requests as the API
 // allows.
-import { useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { alertsWords } from '../../../words/alerts.ts'
 import { shellWords } from '../../../words/shell.ts'
-import { type ApiFault, send, sendBulk } from '../../api.ts'
+import { type ApiFault, type EachResult, send, sendBulk, sendEach } from '../../api.ts'
 import { Dialog } from '../../parts/dialog.tsx'
 import { ActFault } from '../../parts/fault.tsx'
 import { TextField } from '../../parts/field.tsx'
@@ -32,57 +32,80 @@ type Props = {
   readonly onDone: () => void
 }
 
-/** Comments go one by one: there is no bulk endpoint for them. */
-async function commentAll(
+/** The API takes so many requests a minute of a session; more comments wait for it. */
+const COMMENTS_A_MINUTE = 30
+
+/** What is said when some comments were written and others not: the text stays, and a press tries those again. */
+const partFault = ({ left, fault, done }: EachResult): ApiFault | null =>
+  left.length === 0
+    ? null
+    : {
+        ...(fault ?? { status: 0, errors: {}, requestId: null }),
+        message: t('comments_left', { done, left: left.length, message: fault?.message ?? '' }),
+      }
+
+/** What became of one try: what is said of it, or why it is not done. */
+type Tried = { readonly said: string; readonly fault: ApiFault | null }
+
+async function actOnAll(
+  act: 'acknowledge' | 'close',
   ids: readonly string[],
-  comment: string,
+  text: string,
   onDone: (done: number) => void,
-): Promise<ApiFault | null> {
-  for (const [index, id] of ids.entries()) {
-    const result = await send('POST', `/monitoring/alerts/${id}/comments`, { comment })
-    if (!result.ok) return result.fault
-    onDone(index + 1)
+): Promise<Tried> {
+  const body = text === '' ? {} : { comment: text }
+  const { done, refused, fault } = await sendBulk(`/monitoring/alerts/bulk/${act}`, 'alert_ids', ids, body, onDone)
+  const said =
+    refused.length > 0
+      ? t('done_and_refused', { done, refused: refused.length })
+      : shell('done_of', { done, count: ids.length })
+  return { said, fault }
+}
+
+function useAct({ act, target: { ids }, onClose, onDone }: Props) {
+  const [done, setDone] = useState<number | null>(null)
+  const [fault, setFault] = useState<ApiFault | null>(null)
+  // Alerts that still lack the comment: a second press writes it to nobody twice.
+  const [left, setLeft] = useState(ids)
+  const isOver = useRef(false)
+  useEffect(
+    () => () => {
+      isOver.current = true
+    },
+    [],
+  )
+  const commentAll = async (comment: string): Promise<Tried> => {
+    const write = (id: string) => send('POST', `/monitoring/alerts/${id}/comments`, { comment })
+    const result = await sendEach(left, write, setDone, () => isOver.current)
+    setLeft(result.left)
+    return { said: shell('done_of', { done: ids.length, count: ids.length }), fault: partFault(result) }
   }
-  return null
+  const run = async (text: string): Promise<void> => {
+    setDone(0)
+    setFault(null)
+    const tried = await (act === 'comment' ? commentAll(text) : actOnAll(act, ids, text, setDone))
+    if (isOver.current) return
+    if (tried.fault !== null) {
+      setDone(null)
+      return setFault(tried.fault)
+    }
+    noticeLine.value = tried.said
+    onDone()
+    onClose()
+  }
+  return { done, left, fault, run }
 }
 
 export function AlertActDialog({ act, target, onClose, onDone }: Props) {
   const [comment, setComment] = useState('')
-  const [done, setDone] = useState<number | null>(null)
-  const [fault, setFault] = useState<ApiFault | null>(null)
+  const { done, left, fault, run } = useAct({ act, target, onClose, onDone })
   const { ids } = target
-  const run = async (): Promise<void> => {
-    setDone(0)
-    setFault(null)
-    const text = comment.trim()
-    if (act === 'comment') {
-      const refused = await commentAll(ids, text, setDone)
-      if (refused !== null) {
-        setDone(null)
-        return setFault(refused)
-      }
-      noticeLine.value = shell('done_of', { done: ids.length, count: ids.length })
-    } else {
-      const body = text === '' ? {} : { comment: text }
-      const result = await sendBulk(`/monitoring/alerts/bulk/${act}`, 'alert_ids', ids, body, setDone)
-      if (result.fault !== null) {
-        setDone(null)
-        return setFault(result.fault)
-      }
-      noticeLine.value =
-        result.refused.length > 0
-          ? t('done_and_refused', { done: result.done, refused: result.refused.length })
-          : shell('done_of', { done: result.done, count: ids.length })
-    }
-    onDone()
-    onClose()
-  }
   return (
     <Dialog title={t(act)} onClose={onClose}>
       <form
         onSubmit={event => {
           event.preventDefault()
-          void run()
+          void run(comment.trim())
         }}
       >
         <p class="text">{t('act_about', { count: ids.length, names: namesText(target) })}</p>
@@ -94,7 +117,10 @@ export function AlertActDialog({ act, target, onClose, onDone }: Props) {
           value={comment}
           onInput={setComment}
         />
-        {done === null ? null : <p role="status">{shell('done_of', { done, count: ids.length })}</p>}
+        {act === 'comment' && left.length > COMMENTS_A_MINUTE ? (
+          <p class="muted">{t('comments_slow', { minutes: Math.ceil(left.length / COMMENTS_A_MINUTE) })}</p>
+        ) : null}
+        {done === null ? null : <p role="status">{shell('done_of', { done, count: left.length })}</p>}
         <ActFault fault={fault} />
         <div class="dialog-acts">
           <button type="button" onClick={onClose}>

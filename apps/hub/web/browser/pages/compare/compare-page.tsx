@@ -16,6 +16,7 @@ import { TimeRangePicker } from '../../parts/time-range/time-range.tsx'
 import { textsOf } from '../../session.ts'
 import { usePageView } from '../../view.ts'
 import { chartDataOf, metricTitle } from '../server/metric-chart.tsx'
+import { ServerPicker } from './server-picker.tsx'
 import './compare.css'
 
 const t = textsOf(compareWords)
@@ -70,19 +71,24 @@ const FormChoice = () => (
   </fieldset>
 )
 
-/** The chosen servers, each of which can be left out. */
+/** As many as the view shows. */
+const CHOSEN_MAX = 8
+
+/** The chosen servers, each of which can be left out, and the field that adds one. */
 function Chosen({ data }: { readonly data: CompareView }) {
   const chosen = data.servers.filter(({ isChosen }) => isChosen)
+  const ids = chosen.map(({ id }) => id)
   const leave = (id: string): void =>
     setParams({
-      servers: chosen
-        .map(server => server.id)
-        .filter(each => each !== id)
-        .join(','),
+      servers: ids.filter(each => each !== id).join(','),
     })
-  if (chosen.length === 0) return null
   return (
     <div class="toolbar">
+      {ids.length < CHOSEN_MAX ? (
+        <ServerPicker chosen={ids} />
+      ) : (
+        <span class="muted">{t('most', { count: CHOSEN_MAX })}</span>
+      )}
       <span class="chips">
         {chosen.map(({ id, name }) => (
           <button type="button" class="chip" key={id} aria-label={t('remove', { name })} onClick={() => leave(id)}>
@@ -90,9 +96,11 @@ function Chosen({ data }: { readonly data: CompareView }) {
             <Icon name="close" />
           </button>
         ))}
-        <button type="button" class="chip" onClick={() => setParams({ servers: null })}>
-          {t('highest')}
-        </button>
+        {chosen.length === 0 ? null : (
+          <button type="button" class="chip" onClick={() => setParams({ servers: null })}>
+            {t('highest')}
+          </button>
+        )}
       </span>
     </div>
   )

@@ -4,7 +4,7 @@ import type { LicenseRow, LicensesView } from '../../../views/licenses.ts'
 import { licensesWords } from '../../../words/licenses.ts'
 import { shellWords } from '../../../words/shell.ts'
 import { hrefTo, setParams } from '../../address/router.ts'
-import { type ApiFault, send } from '../../api.ts'
+import { type ApiFault, send, sendEach } from '../../api.ts'
 import { NOTHING } from '../../format.ts'
 import { ConfirmDialog } from '../../parts/confirm-dialog.tsx'
 import { CopyText } from '../../parts/copy-text.tsx'
@@ -89,11 +89,10 @@ const columnsOf = (onAct: (act: Act) => void): readonly Column<LicenseRow>[] => 
 ]
 
 async function revokeAll(rows: readonly LicenseRow[]): Promise<ApiFault | null> {
-  for (const { id } of rows) {
-    const result = await send('POST', `/monitoring/licenses/${id}/revoke`)
-    if (!result.ok) return result.fault
-  }
-  return null
+  const ids = rows.map(({ id }) => id)
+  const { done, fault } = await sendEach(ids, id => send('POST', `/monitoring/licenses/${id}/revoke`))
+  if (fault === null || rows.length === 1) return fault
+  return { ...fault, message: t('refused_of', { done, refused: fault.message }) }
 }
 
 type ActProps = { readonly act: Act; readonly onClose: () => void; readonly onDone: () => void }

@@ -74,7 +74,7 @@ export function RulePage() {
       {asked === 'delete' ? <DeleteDialog rule={rule} onClose={() => setAsked(null)} /> : null}
       {asked === 'silence' ? (
         <SilenceDialog
-          start={{ rule: { id: rule.id, name: rule.name }, isOfRule: true, hours: 4 }}
+          start={{ rules: [{ id: rule.id, name: rule.name }], isOfRule: true, hours: 4 }}
           onClose={() => setAsked(null)}
           onDone={reload}
         />

@@ -1,8 +1,9 @@
-// The columns of the table of servers.
-import type { ServerRow } from '../../../views/servers.ts'
+// The columns of the table of servers: the usual ones, and those that the address names, metrics among them.
+import type { ServerRow, ServersView } from '../../../views/servers.ts'
+import { metricWords } from '../../../words/metrics.ts'
 import { serversWords } from '../../../words/servers.ts'
 import { hrefTo } from '../../address/router.ts'
-import { count, decimal, NOTHING } from '../../format.ts'
+import { count, decimal, NOTHING, valueText } from '../../format.ts'
 import { Meter } from '../../parts/meter.tsx'
 import { StateMark } from '../../parts/state-mark.tsx'
 import type { Column } from '../../parts/table.tsx'
@@ -11,6 +12,11 @@ import { Time } from '../../parts/time.tsx'
 import { textsOf } from '../../session.ts'
 
 const t = textsOf(serversWords)
+const metricText = textsOf(metricWords)
+
+/** The words of a metric; of one that has none its name. */
+export const metricTitle = (name: string): string =>
+  Object.hasOwn(metricWords, name) ? metricText(name as keyof typeof metricWords) : name
 
 /** A server that is out of service on purpose says so instead of being down. */
 export const stateOf = ({ status, connectivity }: ServerRow) => (status === 'active' ? connectivity : status)
@@ -72,3 +78,30 @@ export const serverColumns: readonly Column<ServerRow>[] = [
     cell: row => (row.lastSeenAtMs === null ? t('never') : <Time atMs={row.lastSeenAtMs} />),
   },
 ]
+
+const version: Column<ServerRow> = {
+  key: 'version',
+  title: t('agent_version'),
+  sort: 'version',
+  cell: row => row.agentVersion ?? NOTHING,
+}
+
+/** All columns that one can choose, besides metrics. */
+export const knownColumns: readonly Column<ServerRow>[] = [...serverColumns, version]
+
+/** The columns that the address names, in its order, with the name always among them; null: it names none. */
+export function chosenColumns(cols: string, metrics: ServersView['metrics']): readonly Column<ServerRow>[] | null {
+  if (cols === '') return null
+  const wanted = [...new Set(cols.split(','))]
+  const columns = wanted.flatMap((key): readonly Column<ServerRow>[] => {
+    const at = metrics.findIndex(({ name }) => name === key)
+    const metric = metrics[at]
+    if (metric !== undefined) {
+      const cell = (row: ServerRow) => valueText(metric.unit, row.metrics?.[at] ?? null)
+      return [{ key, title: metricTitle(key), sort: key, isNumber: true, cell }]
+    }
+    // Whoever chose a column wants to see it on a narrow screen, too.
+    return knownColumns.filter(column => column.key === key).map(({ from: _, ...column }) => column)
+  })
+  return columns.some(({ isName }) => isName) ? columns : [...knownColumns.filter(({ isName }) => isName), ...columns]
+}

@@ -4,7 +4,6 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { filterText, parseFilter } from '../../../address/filter.ts'
 import type { MapCell, MapCellsView, MapGroup, ServerMapView } from '../../../views/server-map.ts'
 import { mapWords } from '../../../words/map.ts'
-import { metricWords } from '../../../words/metrics.ts'
 import { serversWords } from '../../../words/servers.ts'
 import { shellWords } from '../../../words/shell.ts'
 import { goTo, hrefTo, param, setParams } from '../../address/router.ts'
@@ -18,18 +17,14 @@ import { StateMark } from '../../parts/state-mark.tsx'
 import { type Column, Table } from '../../parts/table.tsx'
 import { textsOf } from '../../session.ts'
 import { readView, useView } from '../../view.ts'
-import { ServerName, stateOf } from './server-columns.tsx'
+import { metricTitle, ServerName, stateOf } from './server-columns.tsx'
 
 const t = textsOf(mapWords)
 const servers = textsOf(serversWords)
 const shell = textsOf(shellWords)
-const metricText = textsOf(metricWords)
 
 const KEYS = ['dc', 'env', 'role', 'version', 'state'] as const
 const WINDOW = 60
-
-const metricTitle = (name: string): string =>
-  Object.hasOwn(metricWords, name) ? metricText(name as keyof typeof metricWords) : name
 
 const isState = (value: string): value is 'online' | 'down' | 'unknown' | 'maintenance' | 'decommissioned' | 'draft' =>
   ['online', 'down', 'unknown', 'maintenance', 'decommissioned', 'draft'].includes(value)

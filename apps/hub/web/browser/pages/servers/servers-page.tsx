@@ -6,6 +6,7 @@ import type { MatchingServersView, ServerRow, ServersView } from '../../../views
 import { serversWords } from '../../../words/servers.ts'
 import { shellWords } from '../../../words/shell.ts'
 import { goTo, hrefTo, param, setParams } from '../../address/router.ts'
+import { overlay } from '../../frame/overlay.ts'
 import { Fault } from '../../parts/fault.tsx'
 import { FilterField, NothingMatches } from '../../parts/filter-field.tsx'
 import { noticeLine } from '../../parts/notice-line.ts'
@@ -14,11 +15,11 @@ import { SelectionBar } from '../../parts/selection-bar.tsx'
 import { SilenceDialog } from '../../parts/silence-dialog.tsx'
 import { Skeleton } from '../../parts/skeleton.tsx'
 import { Table } from '../../parts/table.tsx'
-import { may, textsOf } from '../../session.ts'
+import { company, may, textsOf } from '../../session.ts'
 import { askView, usePageView } from '../../view.ts'
 import { type ServerAct, ServerActDialog } from './server-acts.tsx'
 import { ServerCards } from './server-cards.tsx'
-import { serverColumns } from './server-columns.tsx'
+import { chosenColumns, serverColumns } from './server-columns.tsx'
 import { ServerMap } from './server-map.tsx'
 
 const t = textsOf(serversWords)
@@ -59,10 +60,11 @@ function ServerList({ data, selection }: { readonly data: ServersView; readonly 
   if (data.matching === 0) return <NothingMatches />
   const onOffset = (offset: number): void => setParams({ offset: offset || null }, 'replace')
   if (param('view') === 'cards') return <ServerCards data={data} onOffset={onOffset} />
-  return (
+  const columns = chosenColumns(param('cols'), data.metrics)
+  const table = (
     <Table
       label={t('title')}
-      columns={serverColumns}
+      columns={columns ?? serverColumns}
       rows={data.rows}
       keyOf={row => row.id}
       nameOf={row => row.name}
@@ -72,6 +74,7 @@ function ServerList({ data, selection }: { readonly data: ServersView; readonly 
       selection={selection}
     />
   )
+  return columns === null ? table : <div class="wide-table">{table}</div>
 }
 
 const COMPARED_MAX = 8
@@ -106,12 +109,24 @@ const ActButtons = ({ ids, onAsk }: ActProps) => (
   </>
 )
 
+/** The list as a file: what matches, in the order and with the metrics that are shown. */
+const exportHref = (): string => {
+  const search = new URLSearchParams({ company: company.slug })
+  for (const name of ['q', 'sort', 'cols']) if (param(name) !== '') search.set(name, param(name))
+  return `/web/servers.csv?${search}`
+}
+
 const Head = ({ matching, total }: { readonly matching: number; readonly total: number }) => (
   <div class="page-head">
     <h1>{t('title')}</h1>
     <span class="muted">{shell('rows_of', { count: matching, total })}</span>
     <span role="status">{noticeLine.value}</span>
     <span class="grow" />
+    {total === 0 ? null : (
+      <a class="button" href={exportHref()} download title={t('export_about')}>
+        {t('export')}
+      </a>
+    )}
     {may('monitoring.manage') ? (
       <a class="button" href={hrefTo('add_servers')}>
         {t('add')}
@@ -125,6 +140,16 @@ const Tools = ({ data }: { readonly data: Pick<ServersView, 'facets' | 'collecto
     <div class="toolbar">
       <FilterField facets={facetsOf(data)} />
       <ViewChoice />
+      {param('view') === '' || param('view') === 'table' ? (
+        <button
+          type="button"
+          onClick={() => {
+            overlay.value = 'columns'
+          }}
+        >
+          {t('columns')}
+        </button>
+      ) : null}
     </div>
     {data.collector === 'ok' ? null : <p class="banner">{shell(`collector_${data.collector}`)}</p>}
   </>
@@ -155,9 +180,10 @@ function ListOfServers() {
     setMatchingNames(null)
   }
   const selectMatching = async (): Promise<void> => {
-    const { ids, names } = await askView<MatchingServersView>('matching-servers', { q: param('q') })
-    setMatchingNames(names)
-    selection.setAll(ids, true)
+    const matching = await askView<MatchingServersView>('matching-servers', { q: param('q') }).catch(() => null)
+    if (matching === null) return
+    setMatchingNames(matching.names)
+    selection.setAll(matching.ids, true)
   }
   const close = (): void => setAsked(null)
   const done = (): void => {

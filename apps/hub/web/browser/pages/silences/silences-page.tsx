@@ -31,6 +31,14 @@ function scopeText({ scope, serverCount, serverNames }: SilenceRow): string {
   return t('servers_of', { count: serverCount ?? 0, names: serverNames.join(', ') })
 }
 
+/** The same again: whom it covered, of which rules, and why. */
+const startOf = ({ scope, ruleIds, ruleNames, reason }: SilenceRow): SilenceStart => ({
+  scope,
+  rules: ruleIds.map((id, at) => ({ id, name: ruleNames[at] ?? '' })),
+  isOfRule: ruleIds.length > 0,
+  reason,
+})
+
 const isOver = ({ status }: SilenceRow): boolean => status === 'expired' || status === 'cancelled'
 
 const columnsOf = (acts: (row: SilenceRow) => preact.ComponentChildren): readonly Column<SilenceRow>[] => [
@@ -80,7 +88,7 @@ export function SilencesPage() {
     act(send('PATCH', `/monitoring/silences/${row.id}`, { ends_at: new Date(row.endsAtMs + HOUR_MS).toISOString() }))
   const columns = columnsOf(row =>
     isOver(row) ? (
-      <button type="button" onClick={() => setStart({ serverIds: row.scope.server_ids, reason: row.reason })}>
+      <button type="button" onClick={() => setStart(startOf(row))}>
         {t('again')}
       </button>
     ) : (
