@@ -12,12 +12,18 @@ import { type SilenceStatus, silenceResponse, silenceStatuses } from './silence-
 const { resolvedServerIds: _resolved, ...shownColumns } = getTableColumns(silences)
 const RESOLVED_COUNT = sql<number>`cardinality(${silences.resolvedServerIds})`
 
-/** Whether a window of the silence, itself or a later one, meets this condition on `w`. */
-const hasWindow = (condition: SQL): SQL => sql`exists (select 1 from monitoring_silences w
-  where (w.id = ${silences.id} or w.recurrence_of = ${silences.id}) and w.deleted_at is null and w.ends_at > now() and ${condition})`
+/**
+ * Whether a window of the silence, itself or a later one, meets this condition. Only silences that recur have later
+ * ones: of all others, which are most, the row itself says it.
+ */
+const hasWindow = (meets: (startsAt: SQL) => SQL): SQL => sql`(
+  (${silences.endsAt} > now() and ${meets(sql`${silences.startsAt}`)}) or (${silences.recurrence} is not null and exists (
+    select 1 from monitoring_silences w where w.recurrence_of = ${silences.id} and w.deleted_at is null
+      and w.ends_at > now() and ${meets(sql`w.starts_at`)})))`
 
 const STATUS = sql`case when ${silences.cancelledAt} is not null then 'cancelled'
-  when ${hasWindow(sql`w.starts_at <= now()`)} then 'active' when ${hasWindow(sql`true`)} then 'scheduled' else 'expired' end`
+  when ${hasWindow(startsAt => sql`${startsAt} <= now()`)} then 'active'
+  when ${hasWindow(() => sql`true`)} then 'scheduled' else 'expired' end`
 
 type Windows = Pick<typeof silences.$inferSelect, 'cancelledAt' | 'startsAt' | 'endsAt' | 'recurrence'>
 
