@@ -24,14 +24,14 @@ type AgentFeedRow = PageRow & {
   datacenter: string | null
   hostname: string | null
   default_interval: number | null
-  scan_code_sealed: string | null
+  /** Only where agents are invited. */
+  scan_code_sealed?: string | null
 }
 
 /** Where the agent reports its packages to, until it has a scan host of its own (decision G-194). */
 function scanOf({ config, sealer }: Hub, { scan_code_sealed: sealed }: AgentFeedRow) {
-  const url = config['matcher.scan_url']
-  const code = url === null || sealed === null ? null : sealer.open(sealed)
-  return code === null ? {} : { scan: { matcher_url: url, enrol_code: code } }
+  const code = sealed ? sealer.open(sealed) : null
+  return code === null ? null : { scan: { matcher_url: config['matcher.scan_url'], enrol_code: code } }
 }
 
 const presentAgent = (hub: Hub, row: AgentFeedRow): FeedRecord => ({
@@ -57,19 +57,29 @@ const presentAgent = (hub: Hub, row: AgentFeedRow): FeedRecord => ({
 const AGENTS: LiveRows = {
   table: sql`monitoring_agents`,
   from: sql`monitoring_agents r left join servers s on s.id = r.server_id
-    left join monitoring_settings m on m.company_id = r.company_id
-    left join scan_enrolment_codes k on k.agent_id = r.id and k.uses = 0 and k.expires_at > now()`,
+    left join monitoring_settings m on m.company_id = r.company_id`,
   columns: sql`r.id, r.company_id, r.server_id, r.collector_id, r.state, r.token_hash, r.prev_token_hash,
     r.prev_token_expires_at, r.version, s.status, s.subnet_id, s.datacenter,
-    coalesce(nullif(r.hostname, ''), s.hostname) as hostname, m.default_interval,
-    k.code_sealed as scan_code_sealed`,
+    coalesce(nullif(r.hostname, ''), s.hostname) as hostname, m.default_interval`,
   bytes: null,
 }
-const ONE_AGENT: SQL = sql`select ${AGENTS.columns}, r.sync_version, 1 as available from ${AGENTS.from}`
+/** Where agents are invited to the matcher, each with the code that it may still use. */
+const INVITED_AGENTS: LiveRows = {
+  ...AGENTS,
+  from: sql`${AGENTS.from}
+    left join scan_enrolment_codes k on k.agent_id = r.id and k.uses = 0 and k.expires_at > now()`,
+  columns: sql`${AGENTS.columns}, k.code_sealed as scan_code_sealed`,
+}
+const agentRows = ({ config }: Hub): LiveRows => (config['matcher.scan_url'] === null ? AGENTS : INVITED_AGENTS)
+
+function oneAgent(hub: Hub): SQL {
+  const { columns, from } = agentRows(hub)
+  return sql`select ${columns}, r.sync_version from ${from}`
+}
 
 export async function agentsFeed(hub: Hub, since: number, limit: number): Promise<FeedPage> {
   const present = (row: AgentFeedRow) => presentAgent(hub, row)
-  return pageOfFeed<AgentFeedRow>(hub.database.db, 'agents', since, limit, AGENTS, present, row => ({
+  return pageOfFeed<AgentFeedRow>(hub.database.db, 'agents', since, limit, agentRows(hub), present, row => ({
     agent_id: row.id,
     company_id: row.company_id,
     state: 'revoked',
@@ -79,14 +89,14 @@ export async function agentsFeed(hub: Hub, since: number, limit: number): Promis
 
 /** The agent with that hash as its current token, or as its previous token that is still valid; revoked agents too. */
 export async function agentByTokenHash(hub: Hub, hash: string): Promise<FeedRecord | null> {
-  const rows = await hub.database.db.execute<AgentFeedRow>(sql`${ONE_AGENT}
+  const rows = await hub.database.db.execute<AgentFeedRow>(sql`${oneAgent(hub)}
     where r.token_hash = ${hash} or (r.prev_token_hash = ${hash} and r.prev_token_expires_at > now())
     order by (r.token_hash = ${hash}) desc limit 1`)
   return rows[0] ? presentAgent(hub, rows[0]) : null
 }
 
 export async function agentById(hub: Hub, id: string): Promise<FeedRecord | null> {
-  const rows = await hub.database.db.execute<AgentFeedRow>(sql`${ONE_AGENT} where r.id = ${id}`)
+  const rows = await hub.database.db.execute<AgentFeedRow>(sql`${oneAgent(hub)} where r.id = ${id}`)
   return rows[0] ? presentAgent(hub, rows[0]) : null
 }
 

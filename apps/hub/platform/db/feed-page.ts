@@ -12,8 +12,8 @@ export type FeedPage = { readonly records: readonly FeedRecord[]; readonly nextS
 
 type TombstoneRow = { id: string; company_id: string; sync_version: string }
 
-/** What every live row of a page has besides its columns. */
-export type PageRow = Record<string, unknown> & { readonly sync_version: string; readonly available: number }
+/** What every live row of a page has besides its columns; `available` only where rows have a bound of their bytes. */
+export type PageRow = Record<string, unknown> & { readonly sync_version: string; readonly available?: number }
 
 /** The source of the live rows of a feed. */
 export type LiveRows = {
@@ -35,11 +35,15 @@ export type LiveRows = {
  * rows.
  */
 function liveRows({ from, table, columns, bytes, key = sql`id` }: LiveRows, since: number, limit: number): SQL {
-  const before = bytes === null ? sql`0` : sql`sum(bytes) over (order by sync_version) - bytes`
+  if (bytes === null)
+    return sql`
+      select ${columns}, r.sync_version from ${from}
+      where r.sync_version > ${since} order by r.sync_version limit ${limit + 1}`
   return sql`
     select ${columns}, r.sync_version, p.available from (
-      select ${key}, ${before} as bytes_before, (count(*) over ())::int as available from (
-        select ${key}, sync_version, ${bytes ?? sql`0`} as bytes from ${table} r
+      select ${key}, sum(bytes) over (order by sync_version) - bytes as bytes_before,
+        (count(*) over ())::int as available from (
+        select ${key}, sync_version, ${bytes} as bytes from ${table} r
         where sync_version > ${since} order by sync_version limit ${limit + 1}) x) p
     join ${from} on r.${key} = p.${key}
     where p.bytes_before < ${limits.feedPageBytes} order by r.sync_version`
