@@ -44,6 +44,36 @@ describe('search', () => {
     expect((await found('10.1', '&kinds=subnet')).map(hit => hit.kind)).toEqual(['subnet'])
   })
 
+  test('[RES-281] words find tags, beside words of the text, and tags narrow down', async () => {
+    tenant = await hub.tenant()
+    const [a, b, c] = [
+      await make('/servers', { name: 'alpha', tags: ['zone-Harbour', 'rack-7'] }),
+      await make('/servers', { name: 'bravo', tags: ['rack-7'] }),
+      await make('/subnets', { cidr: '10.9.0.0/16', name: 'harbour net', tags: ['rack-7'] }),
+    ].map(each => each.id)
+    const ids = async (q: string, more = '') => (await found(q, more)).map(hit => hit.id).sort()
+    const all = (...each: string[]) => each.sort()
+    expect(await ids('harbour')).toEqual(all(a, c))
+    expect(await ids('rack-7')).toEqual(all(a, b, c))
+    expect(await ids('harbour rack')).toEqual(all(a, c))
+    expect(await ids('alpha rack')).toEqual([a])
+    expect(await ids('rack alpha harbour', '&kinds=server')).toEqual([a])
+    expect(await ids('rack', '&tag=zone-Harbour')).toEqual([a])
+    expect(await ids('rack', '&tag=zone-Harbour&tag=rack-8')).toEqual([])
+    expect((await found('alpha rack', '&kinds=server'))[0]).toMatchObject({ matched_field: 'tags', highlight: 'alpha' })
+    const bulk = { server_ids: [a, b], add: ['pier-1'], remove: ['rack-7'] }
+    expect((await tenant.call('POST', '/servers/bulk/tags', bulk)).status).toBe(200)
+    expect([await ids('pier-1'), await ids('rack-7'), await ids('alpha pier')]).toEqual([all(a, b), [c], [a]])
+    await tenant.call('PATCH', `/subnets/${c}`, { tags: ['pier-1'] })
+    expect([await ids('pier-1'), await ids('rack-7')]).toEqual([all(a, b, c), []])
+    for (const path of [`/servers/${a}`, `/subnets/${c}`]) await tenant.call('DELETE', path)
+    expect(await ids('pier-1')).toEqual([b])
+    expect((await tenant.call('PATCH', `/subnets/${c}`, { deleted_at: null })).status).toBe(200)
+    expect(await ids('pier-1')).toEqual(all(b, c))
+    const foreign = await hub.tenant()
+    expect(await found('pier-1', '', foreign.call)).toEqual([])
+  })
+
   test('[RES-035] the overview counts resources by kind and health, of kinds that the caller may view', async () => {
     const { data } = (await tenant.call('GET', '/monitoring/overview')).body
     const subnets = data.resources.kinds.find((each: Json) => each.kind === 'subnet')

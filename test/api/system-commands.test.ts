@@ -178,12 +178,15 @@ describe('a run under way', () => {
   test('[RES-281] rebuild-search writes what search lost, and takes away what is gone', async () => {
     const [subnet, server] = await Promise.all([
       own.call('POST', '/subnets', { cidr: '10.77.0.0/24', name: 'rebuilt' }),
-      own.call('POST', '/servers', { name: 'rebuilt-server' }),
+      own.call('POST', '/servers', { name: 'server-1', tags: ['rebuilt'] }),
     ])
     const found = async () => (await own.call('GET', '/search?q=rebuilt')).body.data.map((hit: Json) => hit.id).sort()
     const both = [subnet.body.data.id, server.body.data.id].sort()
     expect(await found()).toEqual(both)
     await sql`delete from search_documents where company_id = ${own.companyId}`
+    await sql`delete from search_tags where company_id = ${own.companyId}`
+    await sql`insert into search_tags (company_id, tag, kind, resource_id)
+      select company_id, 'rebuilt', 'server', id from servers where company_id = ${own.companyId} and name <> 'server-1'`
     await sql`
       insert into search_documents (company_id, kind, resource_id, name, text)
       values (${own.companyId}, 'subnet', gen_random_uuid(), 'rebuilt ghost', 'rebuilt ghost')`

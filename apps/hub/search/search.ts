@@ -10,6 +10,8 @@ import type { RouteContext } from '../platform/http/route.ts'
 
 const CANDIDATES_MAX = 300
 const PAGE = 15
+/** Of a company with more different tags than these, words find the first ones by name. */
+const TAGS_LOOKED_AT_MAX = 10_000
 /** With fewer hits than this, words that are only similar are looked for too. */
 const ENOUGH = 15
 const SIMILARITY = 0.4
@@ -82,17 +84,51 @@ const byPrefix = (db: Db, asked: Asked, q: string): Promise<Candidate[]> =>
     where ${among(asked)} and lower(d.name) like ${likePattern(q).slice(1)} limit ${CANDIDATES_MAX / 3}`,
   )
 
-/** Every word is in the text, of which the name is the beginning; short words at the beginning of the name only. */
-function byWords(db: Db, asked: Asked, words: readonly string[]): Promise<Candidate[]> {
-  const conditions = words.map(word =>
-    word.length < 3 ? sql`lower(d.name) like ${likePattern(word).slice(1)}` : sql`d.text like ${likePattern(word)}`,
-  )
-  return find(
-    db,
-    sql`
-    select ${COLUMNS}, 1.0 as similarity from search_documents d
-    where ${among(asked)} and ${sql.join(conditions, sql` and `)} limit ${CANDIDATES_MAX}`,
-  )
+/** Words under 3 letters are looked for at the beginning of the name only. */
+const inText = (word: string): SQL =>
+  word.length < 3 ? sql`lower(d.name) like ${likePattern(word).slice(1)}` : sql`d.text like ${likePattern(word)}`
+
+/** Has one of these tags. Asked of one document after the other, or of the tags first: both stand in one index. */
+const isTagged = ({ companyId }: Pick<Asked, 'companyId'>, tags: readonly string[]): SQL => sql`exists (
+  select 1 from search_tags t where t.company_id = ${companyId} and t.kind = d.kind and t.resource_id = d.resource_id
+    and t.tag = any (array(select jsonb_array_elements_text(${JSON.stringify(tags)}::jsonb))))`
+
+/** The tags that hold each word; words that no tag holds are absent. The different tags are few: each is looked up. */
+async function tagsOf(db: Db, { companyId }: Asked, words: readonly string[]): Promise<Map<string, string[]>> {
+  const long = words.filter(word => word.length >= 3)
+  if (long.length === 0) return new Map()
+  const patterns = long.map(word => ({ word, pattern: likePattern(word) }))
+  const rows = await db.execute<{ word: string; tags: string[] }>(sql`
+    with recursive tags as (
+      (select tag, 1 as number from search_tags where company_id = ${companyId} order by tag limit 1)
+      union all select next.tag, tags.number + 1 from tags cross join lateral (
+        select tag from search_tags where company_id = ${companyId} and tag > tags.tag order by tag limit 1) next
+      where tags.number < ${TAGS_LOOKED_AT_MAX}::int)
+    select p.word, (array_agg(tags.tag))[1:${CANDIDATES_MAX}::int] as tags from tags
+    join jsonb_to_recordset(${JSON.stringify(patterns)}::jsonb) as p (word text, pattern text) 
+      on lower(tags.tag collate "default") like p.pattern
+    group by p.word`)
+  return new Map(rows.map(row => [row.word, row.tags]))
+}
+
+/** Every word is in the text, of which the name is the beginning, or in a tag. */
+async function byWords(db: Db, asked: Asked, words: readonly string[]): Promise<Candidate[]> {
+  const tags = await tagsOf(db, asked, words)
+  const inTag = (word: string): SQL => isTagged(asked, tags.get(word) ?? [])
+  // What begins with a word that no tag holds is found in the index of the text. Where tags hold every word, one of
+  // them is looked for in both places, since no index answers "either".
+  const first = words.find(word => !tags.has(word)) ?? words[0] ?? ''
+  const others = words
+    .filter(word => word !== first)
+    .map(word => (tags.has(word) ? sql`(${inText(word)} or ${inTag(word)})` : inText(word)))
+  const holding = (found: SQL) =>
+    find(
+      db,
+      sql`select ${COLUMNS}, 1.0 as similarity from search_documents d
+        where ${among(asked)} and ${sql.join([found, ...others], sql` and `)} limit ${CANDIDATES_MAX}`,
+    )
+  const inEither = await Promise.all([holding(inText(first)), ...(tags.has(first) ? [holding(inTag(first))] : [])])
+  return inEither.flat()
 }
 
 /** Names with a word like the one asked for. */
@@ -117,7 +153,8 @@ function rankOf(row: Candidate, q: string, words: readonly string[], step: 'exac
   if (step === 'exact') return row.exact.includes(q) || row.resource_id === q ? rank(1, 'exact') : rank(0.9, 'around')
   if (step === 'similar') return rank(0.3 * Number(row.similarity), 'name')
   if (name.startsWith(q)) return rank(0.8, 'name')
-  return words.every(word => name.includes(word)) ? rank(0.6, 'name') : rank(0.4, 'text')
+  if (words.every(word => name.includes(word))) return rank(0.6, 'name')
+  return rank(0.4, words.every(word => row.text.includes(word)) ? 'text' : 'tags')
 }
 
 const PROBLEMS = ['critical', 'warning']
@@ -171,9 +208,10 @@ export async function search(context: RouteContext, query: Query) {
   const asked: Asked = {
     companyId,
     kinds: kindsOf(context, query.kinds),
-    tags: query.tag
-      ? sql`and d.tags @> array(select jsonb_array_elements_text(${JSON.stringify(query.tag)}::jsonb))`
-      : sql``,
+    tags: sql.join(
+      (query.tag ?? []).map(tag => sql`and ${isTagged({ companyId }, [tag])}`),
+      sql` `,
+    ),
     health: query.health ? sql`and d.health = ${query.health}` : sql``,
   }
   const found = new Map<string, Ranked>()

@@ -83,13 +83,15 @@ async function findServers(tx: Tx, companyId: string, ids: readonly string[]): P
 /** Stores new statuses and tags, and updates scopes and the records of agents accordingly. */
 async function storeChanged(hub: Hub, tx: Tx, companyId: string, changed: readonly Changed[]): Promise<void> {
   const rows = changed.map(({ after: { id, status, tags } }) => ({ id, status, tags }))
+  const moved = changed.filter(({ before, after }) => before.status !== after.status)
   tx.storeTouched('servers', {
     rows,
     columns: sql`status text, tags text[]`,
-    set: sql`status = x.status, tags = x.tags, updated_at = ${new Date(hub.now()).toISOString()}`,
+    // A statement that names the status writes what search shows of each server anew.
+    set: sql`${moved.length > 0 ? sql`status = x.status, ` : sql``}tags = x.tags,
+      updated_at = ${new Date(hub.now()).toISOString()}`,
   })
   await refreshScopes(hub, tx, companyId, rows)
-  const moved = changed.filter(({ before, after }) => before.status !== after.status)
   await raiseAgentsOf(
     hub,
     tx,

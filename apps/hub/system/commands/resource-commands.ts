@@ -14,13 +14,17 @@ const ROWS_AT_ONCE = 500
 const ZONES_AT_ONCE = 50
 const FIRST_ID = '00000000-0000-0000-0000-000000000000'
 
-/** Writes the documents of a kind anew: a row that is written writes its own. Returns how many. */
+/** Writes documents and tags of a kind anew: a row that is written writes its own. Returns how many rows. */
 async function rebuildKind(task: CommandTask, info: KindInfo, companyId: string, before: number): Promise<number> {
   const { db } = task.hub.database
   const [table, name] = [sql.identifier(info.table), sql.identifier(info.nameColumn)]
   await db.execute(sql`
     delete from search_documents d where d.company_id = ${companyId} and d.kind = ${info.kind}
       and not exists (select 1 from ${table} t where t.id = d.resource_id and t.company_id = d.company_id)`)
+  await db.execute(sql`
+    delete from search_tags s where s.company_id = ${companyId} and s.kind = ${info.kind}
+      and not exists (select 1 from ${table} t where t.id = s.resource_id and t.company_id = s.company_id
+        and jsonb_exists(to_jsonb(t) -> 'tags', s.tag))`)
   let done = 0
   for (let last = FIRST_ID; ; ) {
     await task.reached(before + done, null)
