@@ -172,12 +172,44 @@ describe('zone files', () => {
     expect((await post({ content: '$INCLUDE /etc/passwd\n' })).body.errors).toHaveProperty(['content.1'])
     expect((await tenant.call('GET', at(of))).body.meta.total).toBe(1)
   })
+})
 
-  test('two thousand records are read, written and read again', async () => {
-    const of = await zone()
-    const lines = Array.from({ length: 2000 }, (_, n) => `h${n} ${n % 2 ? '' : '60 '}A 10.${n >> 8}.${n & 255}.1`)
-    const post = (content: string) => tenant.call('POST', `/dns/zones/${of.id}/import`, { content })
-    expect((await post(lines.join('\n'))).body.data.created).toBe(2000)
-    expect((await post(await text(of))).body.data).toMatchObject({ created: 0, updated: 0, unchanged: 2000 })
+test('[R-056] an address and the records with its value show each other, and it is not deleted before they are', async () => {
+  const of = await zone()
+  const server = await made('/servers', { name: 'named by records' })
+  const ip = await made('/ips', { address: '203.0.113.77', server_id: server.id })
+  const other = await made('/ips', { address: '203.0.113.77', vrf: 'lab' })
+  const record = await made(at(of), A('app', '203.0.113.77'))
+  await made(at(of), { name: 'note', type: 'TXT', value: '203.0.113.77' })
+  expect([record.ip_address_id, record.server]).toEqual([ip.id, { id: server.id, name: 'named by records' }])
+  const shown = (await tenant.call('GET', `/ips/${ip.id}`)).body.data
+  const link = { id: record.id, zone_id: of.id, fqdn: `app.${of.name}`, type: 'A', value: '203.0.113.77' }
+  expect(shown.dns_records).toEqual([link])
+  const owned = (await tenant.call('GET', `${at(of)}?server_id=${server.id}`)).body.data
+  expect(owned.map((row: Json) => row.id)).toEqual([record.id])
+  const connection = await made('/connections', {
+    source: { kind: 'service', name: 'shop' },
+    target: { kind: 'external', host: `app.${of.name}` },
   })
+  expect(connection.dns_records).toEqual([link])
+  const proxy = await made('/proxies', { name: 'front', sites: [{ hostnames: [`app.${of.name}`] }] })
+  const [site] = (await tenant.call('GET', `/proxies/${proxy.id}/sites`)).body.data
+  expect(site.dns_records).toEqual([link])
+
+  const refused = await tenant.call('DELETE', `/ips/${ip.id}`)
+  const referrer = { kind: 'dns_record', id: record.id, name: 'app', field: 'value' }
+  expect([refused.status, refused.body.referrers, refused.body.referrers_total]).toEqual([409, [referrer], 1])
+  // The one of another address space is not what records mean.
+  expect((await tenant.call('DELETE', `/ips/${other.id}`)).status).toBe(204)
+  expect((await tenant.call('DELETE', at(of, record.id))).status).toBe(204)
+  const device = await made('/load-balancers', { name: 'edge', vendor: 'haproxy' })
+  const vs = { name: 'www', address: '203.0.113.77', port: 80 }
+  const served = await made(`/load-balancers/${device.id}/virtual-servers`, vs)
+  expect(served.ip_address_id).toBe(ip.id)
+  expect((await tenant.call('DELETE', `/ips/${ip.id}`)).body.referrers).toEqual([
+    { kind: 'virtual_server', id: served.id, name: 'www', field: 'address' },
+  ])
+  await tenant.call('DELETE', `/load-balancers/${device.id}`)
+  expect((await tenant.call('DELETE', `/ips/${ip.id}`)).status).toBe(204)
+  expect((await made(at(of), A('later', '203.0.113.77'))).ip_address_id).toBeNull()
 })

@@ -43,6 +43,25 @@ describe('who is told of what', () => {
     expect((await own.call('GET', '/notifications/unread-count')).body.data.unread).toBe(2)
   })
 
+  test('[RES-244] [RES-245] an incident of a subnet that the company keeps is told by its name and block', async () => {
+    const own = await hub.tenant()
+    const { data: lan } = (await own.call('POST', '/subnets', { name: 'Office LAN', cidr: '10.7.0.0/24' })).body
+    const [a, b] = [await server(own, { subnet_id: lan.id }), await server(own, { subnet_id: lan.id })]
+    const group = (type: string, key: string, members: string[]) => ({
+      ...event(own, a, type, { rule_id: 'group_down', series_key: key, group_key: key, severity: 'critical' }),
+      member_server_ids: members,
+      group_total: 2,
+    })
+    await send(group('group_down', `subnet:${lan.id}`, [a, b]), group('group_down', 'subnet:unknown', [a, b]))
+    await send(group('group_resolved', `subnet:${lan.id}`, []))
+    await idle()
+    const texts = (await bell(own)).map(item => item.body.split(',')[0]).sort()
+    expect(texts).toEqual(['Group Office LAN (10.7.0.0/24)', 'Group Office LAN (10.7.0.0/24)', 'Group subnet:unknown'])
+    // The alert has the key as the event brought it.
+    const alerts = (await own.call('GET', '/monitoring/alerts')).body.data
+    expect(alerts.map((alert: Json) => alert.series_key)).toContain('subnet:unknown')
+  })
+
   test('[NTF-004] [NTF-008] group_down rings, its children and group_update do not', async () => {
     const own = await hub.tenant()
     const [a, b] = [await server(own), await server(own)]

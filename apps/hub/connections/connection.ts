@@ -1,5 +1,6 @@
 // A connection (group 3 of the catalogue): a source that needs a target.
 import { sql } from 'drizzle-orm'
+import { recordLinks, recordsOfHosts } from '../dns/record-links.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { invalidField } from '../platform/http/api-error.ts'
 import { filter } from '../platform/http/collection.ts'
@@ -82,8 +83,15 @@ async function afterWrite({ tx, editor, before, after }: Written<Connection>): P
   else if (before) await removeOwnCheck(tx, editor, before)
 }
 
-/** Both ends with their names and states. */
-async function derive(_db: Executor, asker: Parameters<typeof nodeInfos>[0], rows: readonly Connection[]) {
+/** Both ends with their names and states; of one connection also the records of an external host. */
+async function derive(
+  db: Executor,
+  asker: Parameters<typeof nodeInfos>[0] & { readonly companyId: string },
+  rows: readonly Connection[],
+  isShow: boolean,
+) {
+  const hosts = isShow ? rows.flatMap(row => (row.target_kind === 'external' ? (row.target_name ?? []) : [])) : []
+  const records = await recordsOfHosts(db, asker.companyId, hosts)
   const infos = await nodeInfos(
     asker,
     rows.flatMap(row => [sourceOf(row), targetOf(row)]),
@@ -98,7 +106,12 @@ async function derive(_db: Executor, asker: Parameters<typeof nodeInfos>[0], row
       state: info?.state ?? 'unknown',
     }
   }
-  return new Map(rows.map(row => [row.id, { source: shown(sourceOf(row)), target: shown(targetOf(row)) }]))
+  return new Map(
+    rows.map(row => {
+      const ends = { source: shown(sourceOf(row)), target: shown(targetOf(row)) }
+      return [row.id, isShow ? { ...ends, dns_records: records.get(row.target_name ?? '') ?? [] } : ends]
+    }),
+  )
 }
 
 const end = (table: Table, side: 'source' | 'target') => columnNamed(table, `${side}_key`)
@@ -124,6 +137,7 @@ export const connectionKind: Kind<Connection> = defineKind({
     source: filter(nodeKey(), key => sql`${end(table, 'source')} = ${nodeOfKey('source', key).key}`),
     target: filter(nodeKey(), key => sql`${end(table, 'target')} = ${nodeOfKey('target', key).key}`),
   }),
+  derived: { show: { dns_records: recordLinks() } },
   conditions: {
     connection_down: {
       severity: 'critical',

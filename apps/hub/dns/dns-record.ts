@@ -14,9 +14,18 @@ import { ApiError, invalid, invalidField } from '../platform/http/api-error.ts'
 import { words } from '../platform/http/api-texts.ts'
 import { filter } from '../platform/http/collection.ts'
 import { text, uuid } from '../platform/http/request-schema.ts'
-import { id } from '../platform/http/response-schema.ts'
+import { id, nullable, reference } from '../platform/http/response-schema.ts'
+import { addressesNamed } from '../resources/address-links.ts'
 import type { Editor } from '../resources/editor.ts'
-import { booleanField, choiceField, columnField, integerField, objectsField, textField } from '../resources/field.ts'
+import {
+  booleanField,
+  choiceField,
+  columnField,
+  integerField,
+  objectsField,
+  textField,
+  type Values,
+} from '../resources/field.ts'
 import { columnNamed, defineKind, type RowOf, type Write } from '../resources/kind.ts'
 import { deleteResource, insertResource, updateResource } from '../resources/write-resource.ts'
 import { dnsZoneKind, touchZone } from './dns-zone.ts'
@@ -24,6 +33,8 @@ import { dnsZoneKind, touchZone } from './dns-zone.ts'
 const recordStates = ['in_sync', 'missing', 'different', 'extra', 'disabled', 'unknown'] as const
 const seenSchema = Type.Object({ server: Type.String(), values: Type.Array(Type.String()) })
 type Seen = { readonly server: string; readonly values: readonly string[] }
+/** Types whose value is an address, in the spelling that addresses are kept in. */
+const addressTypes = ['A', 'AAAA'] as const
 const KEPT = { readOnly: true, manifest: false } as const
 
 const fields = {
@@ -103,7 +114,7 @@ async function beforeWrite({ tx, editor, before, next, given }: Write<DnsRecord>
   if (fault) throw invalid({ [fault.field]: zoneFaultWords(fault) })
   if (before === null && next.ttl === null)
     next.ttl = others.find(({ name, type }) => name === parsed.name && type === parsed.type)?.ttl ?? null
-  if (next.ptr && !['A', 'AAAA'].includes(parsed.type)) throw invalidField('ptr', 'dns_ptr_type')
+  if (next.ptr && !addressTypes.some(each => each === parsed.type)) throw invalidField('ptr', 'dns_ptr_type')
   if (next.ptr && (await reverseZoneOf(editor, tx, zone.view, next.value)) === null)
     throw invalidField('ptr', 'dns_ptr_zone')
   if (!next.enabled) next.state = 'disabled'
@@ -187,6 +198,25 @@ async function beforeDelete({ tx, row }: { readonly tx: Tx; readonly row: DnsRec
   if (zone?.is_served && zone.others === 0) throw new ApiError(409, 'conflict', words('dns_last_ns'))
 }
 
+/** The addresses that values are, and the servers that have them. */
+async function deriveAddresses(
+  db: Executor,
+  { companyId }: { readonly companyId: string },
+  rows: readonly DnsRecord[],
+): Promise<Map<string, Values>> {
+  const isAddress = ({ type }: DnsRecord): boolean => addressTypes.some(each => each === type)
+  const texts = rows.filter(isAddress).map(({ value }) => value)
+  const named = await addressesNamed(db, companyId, texts)
+  return new Map(
+    rows.map(row => {
+      const address = isAddress(row) ? named.get(row.value) : undefined
+      const { server_id = null, server = null } = address ?? {}
+      const owner = server_id === null ? null : { id: server_id, name: server ?? '' }
+      return [row.id, { ip_address_id: address?.id ?? null, server: owner }]
+    }),
+  )
+}
+
 /** Name and value of a row of a file as they are kept; one with a fault stays, and is refused when it is written. */
 function normalKey(values: Unchecked, zone: ZoneOfRecord): Unchecked {
   const name = recordName(String(values.name ?? '@'), zone.name)
@@ -211,13 +241,30 @@ export const dnsRecordKind = defineKind({
     name: filter(text(255), value => sql`${columnNamed(table, 'name')} = ${asciiName(value)}`),
     fqdn: filter(text(255), value => sql`${columnNamed(table, 'fqdn')} = ${asciiName(value)}`),
     value: filter(text(4096), value => sql`${columnNamed(table, 'value')} = ${value}`),
+    // What leads to a server: the records of its addresses.
+    server_id: filter(
+      uuid(),
+      value => sql`${columnNamed(table, 'type')} in ('A', 'AAAA') and ${columnNamed(table, 'value')} in (
+        select host(a.address) from ip_addresses a where a.company_id = ${table}.company_id and a.server_id = ${value}
+          and a.deleted_at is null)`,
+    ),
   }),
   sorts: table => ({
     name: sql`case when ${columnNamed(table, 'name')} = '@' then '' else ${columnNamed(table, 'name')} end`,
   }),
+  references: [
+    {
+      field: 'value',
+      to: 'ip_address',
+      column: 'value',
+      isAddress: true,
+      among: { column: 'type', values: addressTypes },
+    },
+  ],
+  derived: { list: { ip_address_id: nullable(id()), server: nullable(reference) } },
   iac: null,
   csv: { key: ['name', 'type', 'value'], normal: normalKey },
-  hooks: { beforeWrite, afterWrite, beforeDelete },
+  hooks: { beforeWrite, afterWrite, beforeDelete, derive: deriveAddresses },
 })
 
 /** A filter finds both spellings of a name (RES-191). */

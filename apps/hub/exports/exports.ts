@@ -140,14 +140,20 @@ type WhatToExport = {
 
 /** Texts of a query become what filters are; what is given as JSON stays. */
 const asText = (value: unknown): unknown => (typeof value === 'boolean' ? (value ? '1' : '0') : value)
+/** Filters as they are kept. */
+export const filterTexts = (filters: object): ExportFilters =>
+  Object.fromEntries(Object.entries(filters).map(([name, value]) => [name, asText(value)]))
 
-/** What is asked for, held to the resource. Throws 422 by field, and 403 without the permission of the resource. */
-export function checkedExport(caller: Caller, given: WhatToExport) {
+/**
+ * What is asked for, held to the resource. Throws 422 by field, and 403 for a caller without the permission of the
+ * resource; null where nobody asks yet.
+ */
+export function checkedExport(caller: Caller | null, given: WhatToExport) {
   const resource = exportResourceOf(given.resource)
   if (!resource)
     throw invalidField('resource', 'one_of', { values: exportResources.map(({ name }) => name).join(', ') })
-  if (!caller.permissions.has(resource.permission)) throw permissionDenied(resource.permission)
-  const filters = Object.fromEntries(Object.entries(given.filters ?? {}).map(([name, value]) => [name, asText(value)]))
+  if (caller && !caller.permissions.has(resource.permission)) throw permissionDenied(resource.permission)
+  const filters = filterTexts(given.filters ?? {})
   const faults: Record<string, Words> = {}
   for (const [field, fault] of schemaFaults(filterSchema(resource), filters)) faults[`filters.${field}`] = fault
   const known = new Set(columnsOf(resource.response))

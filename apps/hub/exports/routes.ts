@@ -1,5 +1,6 @@
 // REST: /exports and their schedules (decisions ).
 import { Type } from '@sinclair/typebox'
+import { refuseManaged } from '../bindings/managed.ts'
 import { list } from '../platform/http/list.ts'
 import { boolean, oneOf, optional, text } from '../platform/http/request-schema.ts'
 import { resourceRoutes } from '../platform/http/resource.ts'
@@ -86,8 +87,23 @@ export const exportRoutes: readonly Route[] = [
     of: scheduleCollection,
   }),
   schedule.create({ summary: 'Export again and again', permissions: RUN, body: newScheduleBody, act: createSchedule }),
-  schedule.change({ summary: 'Change a schedule', permissions: RUN, body: scheduleBody, act: changeSchedule }),
-  schedule.delete({ summary: 'Delete a schedule', permissions: RUN, act: deleteSchedule }),
+  schedule.change({
+    summary: 'Change a schedule',
+    permissions: RUN,
+    body: scheduleBody,
+    act: async (context, row, body) => {
+      await refuseManaged(context, 'export_schedule', row.schedule.id)
+      return changeSchedule(context, row, body)
+    },
+  }),
+  schedule.delete({
+    summary: 'Delete a schedule',
+    permissions: RUN,
+    act: async (context, row) => {
+      await refuseManaged(context, 'export_schedule', row.schedule.id)
+      await deleteSchedule(context, row)
+    },
+  }),
   one.show({ summary: 'Show an export', permissions: RUN }),
   route({
     method: 'GET',

@@ -32,7 +32,7 @@ import type { ExportFilters } from './export-resources.ts'
 import { checkedExport, insertExport } from './exports.ts'
 
 const SCHEDULES_MAX = 50
-const RECIPIENTS_MAX = 20
+export const RECIPIENTS_MAX = 20
 const periods = ['day', 'week', 'month'] as const
 const OPTIONS = { delimiter: ',', bom: false, raw: false }
 
@@ -164,7 +164,7 @@ export async function nextRunAfter(db: Executor, when: When, afterMs: number): P
   return new Date(row?.at ?? afterMs)
 }
 
-type Input = {
+export type ScheduleInput = {
   readonly name?: string | undefined
   readonly resource?: string | undefined
   readonly format?: ExportFormat | undefined
@@ -192,8 +192,32 @@ async function faultsOf(db: Executor, companyId: string, when: When, recipients:
   return faults
 }
 
+const whenOf = (given: ScheduleInput, before: Row['schedule'] | null): When => ({
+  every: given.every ?? before?.every ?? 'day',
+  at: given.at ?? before?.atTime ?? '00:00',
+  weekday: given.weekday === undefined ? (before?.weekday ?? null) : given.weekday,
+  day: given.day === undefined ? (before?.day ?? null) : given.day,
+  timeZone: given.time_zone ?? before?.timeZone ?? 'UTC',
+})
+
+/** What a schedule that is whole could be refused for, whoever asks. */
+export async function scheduleFaults(
+  { db, companyId }: { readonly db: Executor; readonly companyId: string },
+  given: ScheduleInput,
+): Promise<(readonly [string, Words])[]> {
+  const faults = Object.entries(await faultsOf(db, companyId, whenOf(given, null), given.recipients ?? []))
+  try {
+    checkedExport(null, { ...given, resource: given.resource ?? '' })
+    return faults
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    const refused = Object.entries(error.more.errors ?? {})
+    return [...faults, ...refused.flatMap(([field, [fault]]) => (fault ? [[field, fault] as const] : []))]
+  }
+}
+
 /** The columns of a schedule as it is to be. Throws 422 and 403. */
-async function columnsFor(context: RouteContext, tx: Tx, before: Row['schedule'] | null, given: Input) {
+async function columnsFor(context: RouteContext, tx: Tx, before: Row['schedule'] | null, given: ScheduleInput) {
   const { hub, companyId, caller } = context
   const checked = checkedExport(caller, {
     resource: given.resource ?? before?.resource ?? '',
@@ -201,13 +225,7 @@ async function columnsFor(context: RouteContext, tx: Tx, before: Row['schedule']
     filters: given.filters === undefined ? before?.filters : given.filters,
     columns: given.columns === undefined ? before?.columns : given.columns,
   })
-  const when: When = {
-    every: given.every ?? before?.every ?? 'day',
-    at: given.at ?? before?.atTime ?? '00:00',
-    weekday: given.weekday === undefined ? (before?.weekday ?? null) : given.weekday,
-    day: given.day === undefined ? (before?.day ?? null) : given.day,
-    timeZone: given.time_zone ?? before?.timeZone ?? 'UTC',
-  }
+  const when = whenOf(given, before)
   const recipients = given.recipients ?? before?.recipients ?? []
   const faults = await faultsOf(tx.db, companyId, when, recipients)
   if (Object.keys(faults).length > 0) throw invalid(faults)
@@ -231,7 +249,7 @@ async function columnsFor(context: RouteContext, tx: Tx, before: Row['schedule']
   }
 }
 
-export const createSchedule = (context: RouteContext, given: Input): Promise<Row> =>
+export const createSchedule = (context: RouteContext, given: ScheduleInput): Promise<Row> =>
   changes.create(context, async (tx, scheduleId) => {
     const { companyId, caller } = context
     const columns = await columnsFor(context, tx, null, given)
@@ -243,7 +261,7 @@ export const createSchedule = (context: RouteContext, given: Input): Promise<Row
     return tx.db.insert(exportSchedules).values({ id: scheduleId, companyId, ownerId: caller.user.id, ...columns })
   })
 
-export const changeSchedule = (context: RouteContext, { schedule }: Row, given: Input): Promise<Row> =>
+export const changeSchedule = (context: RouteContext, { schedule }: Row, given: ScheduleInput): Promise<Row> =>
   changes.change(context, schedule.id, async (tx, before) => {
     const columns = await columnsFor(context, tx, before.schedule, given)
     return tx.db.update(exportSchedules).set(columns).where(eq(exportSchedules.id, schedule.id))

@@ -95,7 +95,7 @@ async function write(writing: Writing, kind: ManifestKind, item: Item): Promise<
   if (now.hash !== item.diffHash) throw new ItemFailure(staleText(item, existing))
   switch (now.action) {
     case 'create':
-      return kind.create(writing, now.whole, find)
+      return kind.create(writing, now.whole, find, item.name)
     case 'update': {
       const changed = new Set(now.diff.map(({ field }) => field.split('.')[0] ?? field))
       if (existing) await kind.update(writing, existing, changed, now.whole, find)

@@ -34,6 +34,7 @@ async function slugsOf(reading: Reading, kind: ManifestKind, shown: readonly Exi
     shown.map(({ id, name }) => {
       const bound = byResource.get(id)?.slug
       if (bound !== undefined) return [id, bound]
+      if (kind.slugs) return [id, name]
       const slug = slugFrom(name)
       const isAlone = (taken.get(slug)?.length ?? 0) < 2 && !bySlug.has(slug)
       // An exact name has the slug that it is, whatever other names come to the same.

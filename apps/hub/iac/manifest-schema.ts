@@ -17,7 +17,7 @@ function closed(schema: unknown): unknown {
 }
 
 /** The schema of a whole manifest of a kind. */
-export const manifestSchema = ({ kind, title, spec }: ManifestKind): Unchecked => ({
+export const manifestSchema = ({ kind, title, spec, slugs }: ManifestKind): Unchecked => ({
   $schema: SCHEMA_DIALECT,
   $id: `urn:hub:iac:v1:${kind}`,
   title,
@@ -33,7 +33,7 @@ export const manifestSchema = ({ kind, title, spec }: ManifestKind): Unchecked =
       additionalProperties: false,
       properties: {
         company: { type: 'string', minLength: 1, maxLength: 255 },
-        name: { type: 'string', pattern: SLUG_PATTERN },
+        name: { type: 'string', ...(slugs ? { enum: slugs.values } : { pattern: SLUG_PATTERN }) },
       },
     },
     ensure: { enum: ['present', 'absent'], default: 'present' },

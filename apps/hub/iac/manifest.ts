@@ -37,6 +37,7 @@ type ReadFile = {
 
 const FAULTS_MAX = 50
 const MEMBERS = ['apiVersion', 'kind', 'metadata', 'ensure', 'spec']
+const SLUG_FORM = 'must be 1 to 63 lower-case letters, digits and hyphens, with a letter or digit at both ends'
 const METADATA_MEMBERS = ['company', 'name']
 
 type Path = readonly (string | number)[]
@@ -71,7 +72,7 @@ function checkHead(value: Unchecked, faults: Faults): ManifestKind | null {
   return kind
 }
 
-function checkMetadata(value: Unchecked, companies: UsableCompanies, faults: Faults) {
+function checkMetadata(value: Unchecked, kind: ManifestKind | null, companies: UsableCompanies, faults: Faults) {
   const metadata = isObject(value.metadata) ? value.metadata : null
   if (metadata === null) {
     faults.add(['metadata'], 'must be a map with company and name')
@@ -83,12 +84,9 @@ function checkMetadata(value: Unchecked, companies: UsableCompanies, faults: Fau
   // The same text for one that does not exist and for one that the caller may not work in.
   if (companyId === undefined)
     faults.add(['metadata', 'company'], `unknown company; allowed: ${namesOf(companies.keys())}`)
-  const isName = typeof name === 'string' && isSlug(name)
+  const isName = typeof name === 'string' && (kind?.slugs?.isOne ?? isSlug)(name)
   if (!isName)
-    faults.add(
-      ['metadata', 'name'],
-      'must be 1 to 63 lower-case letters, digits and hyphens, with a letter or digit at both ends',
-    )
+    faults.add(['metadata', 'name'], kind?.slugs ? `must be one of ${namesOf(kind.slugs.values)}` : SLUG_FORM)
   return companyId === undefined || !isName ? null : { companyId, company: String(company), slug: name }
 }
 
@@ -122,7 +120,7 @@ export function readManifest(file: SentFile, companies: UsableCompanies, languag
     return { contents, manifest: null, kind: null, errors: faults.list }
   }
   const kind = checkHead(value, faults)
-  const named = checkMetadata(value, companies, faults)
+  const named = checkMetadata(value, kind, companies, faults)
   checkPath(file, value, faults)
   const isAbsent = value.ensure === 'absent'
   const spec = isObject(value.spec) ? value.spec : {}

@@ -21,14 +21,16 @@ async function boundIds(
   return new Map(rows.map(row => [row.slug, row.resource_id]))
 }
 
-async function namesOfKind(reading: Reading, kind: string, names: readonly string[]): Promise<Map<string, Named>> {
+async function namesOfKind(
+  reading: Reading,
+  kind: string,
+  names: readonly string[],
+): Promise<ReadonlyMap<string, Named>> {
   const definition = manifestKind(kind) ?? manifestKindOfResource(kind)
-  const bound = definition === null ? new Map<string, string>() : await boundIds(reading, definition.kind, names)
-  // What no manifest makes, such as a team, has a name all the same.
-  const rows =
-    definition === null
-      ? await namedAs(reading, kind, names)
-      : await definition.names(reading, { ids: [...bound.values()], names })
+  // What no manifest makes by itself, such as a team or a part, has a name all the same.
+  if (definition === null) return namedAs(reading, kind, names)
+  const bound = await boundIds(reading, definition.kind, names)
+  const rows = await definition.names(reading, { ids: [...bound.values()], names })
   const byId = new Map(rows.map(row => [row.id, row]))
   const byName = new Map(rows.map(row => [row.name.toLowerCase(), row]))
   return new Map(
@@ -48,8 +50,11 @@ export async function findNames(
   references: readonly Reference[],
   made: ReadonlyMap<string, Found>,
 ): Promise<NameFinder> {
-  const known = new Map<string, Map<string, Named>>()
-  for (const [kind, asked] of Map.groupBy(references, reference => reference.kind))
-    known.set(kind, await namesOfKind(reading, kind, [...new Set(asked.map(reference => reference.name))]))
+  const known = new Map<string, ReadonlyMap<string, Named>>()
+  for (const [kind, asked] of Map.groupBy(references, reference => reference.kind)) {
+    const found = await namesOfKind(reading, kind, [...new Set(asked.map(reference => reference.name))])
+    // By the name that is displayed too: a spec in its normal form has that in place of a slug.
+    known.set(kind, new Map([...[...found.values()].map(row => [row.name, row] as const), ...found]))
+  }
   return (kind, name) => known.get(kind)?.get(name) ?? made.get(madeKey(kind, name)) ?? null
 }

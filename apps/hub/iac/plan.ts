@@ -11,6 +11,7 @@ import type { RouteContext } from '../platform/http/route.ts'
 import { type Compared, compareItem, desiredName } from './compare.ts'
 import { isKindPermissionNeeded } from './iac-settings.ts'
 import type { NameFinder, Reading, Reference } from './kinds/manifest-kind.ts'
+import { partName } from './kinds/names-by-id.ts'
 import { type Manifest, readManifest, type SentFile } from './manifest.ts'
 import { type Matched, matchExisting } from './match-existing.ts'
 import { findNames, madeKey } from './name-book.ts'
@@ -128,6 +129,11 @@ function madeBy(matched: readonly Matched[], companyId: string) {
     for (const key of [slug, desiredName(spec, slug)])
       for (const called of new Set([kind.kind, kind.resourceKind]))
         made.set(madeKey(called, key), { id: existing?.id ?? null, name, path })
+    for (const part of kind.partsOf?.(spec) ?? []) {
+      const whole = partName(name, part.name)
+      for (const key of [whole, partName(slug, part.name), part.name])
+        made.set(madeKey(part.kind, key), { id: null, name: whole, path })
+    }
   }
   return made
 }

@@ -13,6 +13,7 @@ import { type Words, words } from '../platform/http/api-texts.ts'
 import { filter } from '../platform/http/collection.ts'
 import { oneOf, optional, text, uuid } from '../platform/http/request-schema.ts'
 import { id, nullable, wordOf } from '../platform/http/response-schema.ts'
+import { addressesNamed } from '../resources/address-links.ts'
 import type { Editor } from '../resources/editor.ts'
 import {
   booleanField,
@@ -117,16 +118,15 @@ async function deriveVirtualServers(
     virtualServerStatesSql(hub, sql`v.id = any(${ids}::uuid[])`),
   )
   const stateOf = new Map(states.map(row => [row.id, row.state]))
-  const addresses = JSON.stringify([...new Set(rows.map(row => row.address))])
-  const registered = await db.execute<{ id: string; address: string }>(sql`
-    select distinct on (address) id, host(address) as address from ip_addresses where company_id = ${companyId}
-      and deleted_at is null and address in (select jsonb_array_elements_text(${addresses}::jsonb)::inet)
-    order by address, vrf <> 'default', vrf`)
-  const idOf = new Map(registered.map(row => [row.address, row.id]))
+  const registered = await addressesNamed(
+    db,
+    companyId,
+    rows.map(row => row.address),
+  )
   return new Map(
     rows.map(row => [
       row.id,
-      { state: stateOf.get(row.id) ?? 'unknown', ip_address_id: idOf.get(row.address) ?? null },
+      { state: stateOf.get(row.id) ?? 'unknown', ip_address_id: registered.get(row.address)?.id ?? null },
     ]),
   )
 }
@@ -143,7 +143,10 @@ export const virtualServerKind = defineKind({
   parent: { of: loadBalancerKind, column: 'device_id' },
   uniqueness: { virtual_servers_port: 'port' },
   // A pool that a rule names is in use too; that it is there is asked beside the device it belongs to.
-  references: [{ field: 'rules', to: 'lb_pool', column: 'rule_pool_ids', isList: true }],
+  references: [
+    { field: 'rules', to: 'lb_pool', column: 'rule_pool_ids', isList: true },
+    { field: 'address', to: 'ip_address', column: 'address', isAddress: true },
+  ],
   addressColumns: ['address'],
   limit: 500,
   permissions: loadBalancerKind.info.permissions,

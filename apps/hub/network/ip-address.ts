@@ -4,6 +4,7 @@ import { Type } from '@sinclair/typebox'
 import { type SQL, sql } from 'drizzle-orm'
 import { inet, timestamp, uuid as uuidColumn } from 'drizzle-orm/pg-core'
 import { normalAddress } from '../../../core/network/cidr.ts'
+import { recordLinks, recordsOfAddresses } from '../dns/record-links.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import type { Tx } from '../platform/db/transaction.ts'
 import { invalidField } from '../platform/http/api-error.ts'
@@ -113,8 +114,9 @@ async function deriveAddresses(
   { companyId }: { readonly companyId: string },
   rows: readonly IpAddressRow[],
 ): Promise<Map<string, Values>> {
-  const addresses = JSON.stringify(rows.map(row => row.address))
-  const [seen, conflicts] = await Promise.all([
+  const texts = rows.map(row => row.address)
+  const addresses = JSON.stringify(texts)
+  const [seen, conflicts, records] = await Promise.all([
     db.execute<Seen>(sql`
       select o.address, o.server_id, s.name as server, o.interface, o.first_seen_at as first, o.last_seen_at as last
       from ip_observations o join servers s on s.id = o.server_id where o.company_id = ${companyId}
@@ -123,6 +125,7 @@ async function deriveAddresses(
       select resource_id, code from resource_conditions where company_id = ${companyId} and kind = 'ip_address'
         and resolved_at is null and since is not null
         and resource_id in (select jsonb_array_elements_text(${JSON.stringify(rows.map(row => row.id))}::jsonb)::uuid)`),
+    recordsOfAddresses(db, companyId, texts),
   ])
   const seenOf = Map.groupBy(seen, row => row.address)
   const conflictsOf = Map.groupBy(conflicts, row => row.resource_id)
@@ -136,7 +139,7 @@ async function deriveAddresses(
           first_seen_at: new Date(each.first),
           last_seen_at: new Date(each.last),
         })),
-        dns_records: [],
+        dns_records: records.get(row.address) ?? [],
         conflicts: (conflictsOf.get(row.id) ?? []).map(each => each.code),
       },
     ]),
@@ -177,7 +180,7 @@ export const ipAddressKind = defineKind({
     last_seen: sql`(select max(o.last_seen_at) from ip_observations o where o.company_id = ${table}.company_id
       and o.address = ${table}.address)`,
   }),
-  derived: { list: { seen: listed(anyObject()), dns_records: listed(anyObject()), conflicts: listed(string()) } },
+  derived: { list: { seen: listed(anyObject()), dns_records: recordLinks(), conflicts: listed(string()) } },
   conditions: {
     duplicate_address: {
       severity: 'critical',

@@ -12,6 +12,7 @@ import { inTransaction, isAnyOf, type Tx } from '../platform/db/transaction.ts'
 import { ringLater } from './bell.ts'
 import { addDeliveries, deliveriesOf, loadChannelPreferences, type NewDelivery } from './deliveries.ts'
 import { registerEmail } from './email.ts'
+import { groupNames } from './group-names.ts'
 import { type Notification, takeNotifications } from './outbox.ts'
 import { addPushes, type NewPush, pushTargets, registerPush } from './push.ts'
 import { reaches } from './recipients.ts'
@@ -48,8 +49,8 @@ export async function addBellRows(tx: Tx, rows: readonly BellRow[]): Promise<voi
  * For alerts by id: the names that texts show, and the server's attributes by which webhooks and group addresses
  * select.
  */
-const namesOf = (db: Executor, companyId: string, ids: readonly string[]) =>
-  db
+async function namesOf(db: Executor, companyId: string, ids: readonly string[]) {
+  const rows = await db
     .select({
       id: alerts.id,
       seriesKey: alerts.seriesKey,
@@ -68,6 +69,13 @@ const namesOf = (db: Executor, companyId: string, ids: readonly string[]) =>
     .innerJoin(servers, eq(servers.id, alerts.serverId))
     .leftJoin(rules, eq(rules.id, alerts.ruleId))
     .where(and(eq(alerts.companyId, companyId), isAnyOf(alerts.id, ids)))
+  const groups = await groupNames(
+    db,
+    companyId,
+    rows.map(row => row.seriesKey),
+  )
+  return rows.map(row => ({ ...row, seriesKey: groups.get(row.seriesKey) ?? row.seriesKey }))
+}
 
 /** The alert as it was when the event was applied. */
 const asItWas = ({ alert }: Notification) => ({

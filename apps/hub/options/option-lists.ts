@@ -1,6 +1,7 @@
 // Option lists (R-063): a fixed registry of lists, each with items of a company. Not strict, they are suggestions for
 // forms; strict, another value is refused on the fields of the list, and what stands already stays.
 import { sql } from 'drizzle-orm'
+import { uuidFromText } from '../../../core/series/hash.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import type { BothLanguages } from '../resources/kind-info.ts'
 
@@ -53,6 +54,10 @@ export const optionLists: Readonly<Record<string, OptionList>> = {
     { kind: 'ip_address', field: 'tags', table: 'ip_addresses', column: 'tags', isList: true },
   ),
 }
+
+/** Lists are rows of no table: an id that belongs to a list of a company all the same. */
+export const optionListId = (companyId: string, name: string): string =>
+  uuidFromText(`option list ${name} of ${companyId}`)
 
 export const isOptionList = (name: string): boolean => Object.hasOwn(optionLists, name)
 

@@ -1,5 +1,6 @@
 // The items of option lists: what is written, and what a strict list refuses.
 import { randomUUID } from 'node:crypto'
+import { Type } from '@sinclair/typebox'
 import { sql } from 'drizzle-orm'
 import { auditRequest } from '../audit/audit.ts'
 import { violatedUniqueIndex } from '../platform/db/connect.ts'
@@ -7,12 +8,12 @@ import type { AuditChanges } from '../platform/db/schema-identity.ts'
 import { inTransaction, type Tx } from '../platform/db/transaction.ts'
 import { invalid, invalidField, notFound } from '../platform/http/api-error.ts'
 import { words } from '../platform/http/api-texts.ts'
-import { isUuid } from '../platform/http/request-schema.ts'
+import { boolean, isUuid, optional, text } from '../platform/http/request-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { refreshScopes } from '../scopes/scope.ts'
-import { isOptionList, optionLists, usedBy, usesOf } from './option-lists.ts'
+import { isOptionList, optionListId, optionLists, usedBy, usesOf } from './option-lists.ts'
 
-const ITEMS_MAX = 1000
+export const ITEMS_MAX = 1000
 
 type ItemRow = {
   id: string
@@ -91,7 +92,17 @@ export async function itemsOf(
   ]
 }
 
-type ItemInput = {
+const color = Type.String({ pattern: '^#[0-9a-fA-F]{6}$', examples: ['#336699'] })
+/** What a request, or a manifest, may say of an item beside its value. */
+export const itemFields = {
+  label: optional(text(128)),
+  label_vi: optional(text(128)),
+  color: optional(color),
+  enabled: Type.Optional(boolean()),
+  is_default: Type.Optional(boolean()),
+}
+
+export type ItemInput = {
   readonly value?: string | undefined
   readonly label?: string | null | undefined
   readonly label_vi?: string | null | undefined
@@ -246,7 +257,7 @@ export const changeItem = (
     return { ...presented({ ...before, ...next, value }, uses.get(value) ?? 0), renamed }
   })
 
-export const removeItem = (context: RouteContext, list: string, id: string, replaceWith: string | undefined) =>
+export const removeItem = (context: RouteContext, list: string, id: string, replaceWith?: string) =>
   inTransaction(context.hub.database.db, async tx => {
     const { companyId } = context
     const item = await lockItem(tx, companyId, list, id)
@@ -285,5 +296,11 @@ export const orderItems = (
         insert into option_lists (company_id, list, strict) values (${companyId}, ${list}, ${strict})
         on conflict (company_id, list) do update set strict = excluded.strict`)
     const changes: AuditChanges = strict === undefined ? {} : { strict: { old: null, new: strict } }
-    await auditRequest(tx, context, 'option_list.update', { type: 'option_list', id: null, name: list }, changes)
+    await auditRequest(
+      tx,
+      context,
+      'option_list.update',
+      { type: 'option_list', id: optionListId(companyId, list), name: list },
+      changes,
+    )
   })

@@ -1,10 +1,22 @@
 // REST: /options (group "Option lists").
 import { Type } from '@sinclair/typebox'
-import { boolean, flag, flagOf, listOf, oneOf, optional, text, uuid } from '../platform/http/request-schema.ts'
+import { refuseManaged } from '../bindings/managed.ts'
+import { boolean, flag, flagOf, listOf, oneOf, text, uuid } from '../platform/http/request-schema.ts'
 import { amount, answer, answerList, id, listed, named, nullable, string } from '../platform/http/response-schema.ts'
-import { type Route, route } from '../platform/http/route.ts'
-import { optionLists } from './option-lists.ts'
-import { addItem, allLists, changeItem, itemsOf, listOfItem, listOfPath, orderItems, removeItem } from './options.ts'
+import { type Route, type RouteContext, route } from '../platform/http/route.ts'
+import { optionListId, optionLists } from './option-lists.ts'
+import {
+  addItem,
+  allLists,
+  changeItem,
+  ITEMS_MAX,
+  itemFields,
+  itemsOf,
+  listOfItem,
+  listOfPath,
+  orderItems,
+  removeItem,
+} from './options.ts'
 
 const TAG = 'Option lists'
 const VIEW = ['options.view']
@@ -25,13 +37,10 @@ const item = {
   uses: amount(),
 }
 const itemResponse = named('OptionItem', item)
-const color = Type.String({ pattern: '^#[0-9a-fA-F]{6}$', examples: ['#336699'] })
-const given = {
-  label: optional(text(128)),
-  label_vi: optional(text(128)),
-  color: optional(color),
-  enabled: Type.Optional(boolean()),
-  is_default: Type.Optional(boolean()),
+
+/** The list of a path, for a change of it. Throws 422 while manifests alone change it. */
+async function refuseLocked(context: RouteContext & { readonly resource: string }): Promise<void> {
+  await refuseManaged(context, 'option_list', optionListId(context.companyId, context.resource))
 }
 
 export const optionRoutes: readonly Route[] = [
@@ -80,9 +89,12 @@ export const optionRoutes: readonly Route[] = [
     pathParameters,
     resource,
     status: 201,
-    body: Type.Object({ value: text(128), ...given }),
+    body: Type.Object({ value: text(128), ...itemFields }),
     answer: answer(itemResponse),
-    handle: async context => ({ data: await addItem(context, context.resource, context.body) }),
+    async handle(context) {
+      await refuseLocked(context)
+      return { data: await addItem(context, context.resource, context.body) }
+    },
   }),
   route({
     method: 'PATCH',
@@ -92,11 +104,12 @@ export const optionRoutes: readonly Route[] = [
     permissions: MANAGE,
     pathParameters,
     resource: itemResource,
-    body: Type.Object({ value: Type.Optional(text(128)), ...given, rename_uses: Type.Optional(boolean()) }),
+    body: Type.Object({ value: Type.Optional(text(128)), ...itemFields, rename_uses: Type.Optional(boolean()) }),
     answer: answer(named('OptionItemRenamed', { ...item, renamed: amount() })),
-    handle: async context => ({
-      data: await changeItem(context, context.resource, context.params.item ?? '', context.body),
-    }),
+    async handle(context) {
+      await refuseLocked(context)
+      return { data: await changeItem(context, context.resource, context.params.item ?? '', context.body) }
+    },
   }),
   route({
     method: 'DELETE',
@@ -108,6 +121,7 @@ export const optionRoutes: readonly Route[] = [
     resource: itemResource,
     query: Type.Object({ replace_with: Type.Optional(uuid()) }),
     async handle(context) {
+      await refuseLocked(context)
       await removeItem(context, context.resource, context.params.item ?? '', context.query.replace_with)
       return undefined
     },
@@ -120,9 +134,10 @@ export const optionRoutes: readonly Route[] = [
     permissions: MANAGE,
     pathParameters,
     resource,
-    body: Type.Object({ order: listOf(uuid(), 1000), strict: Type.Optional(boolean()) }),
+    body: Type.Object({ order: listOf(uuid(), ITEMS_MAX), strict: Type.Optional(boolean()) }),
     answer: answerList(itemResponse),
     async handle(context) {
+      await refuseLocked(context)
       await orderItems(context, context.resource, context.body.order, context.body.strict)
       return { data: await itemsOf(context, context.resource, undefined, false) }
     },

@@ -4,6 +4,7 @@ import { sql } from 'drizzle-orm'
 import { integer as integerColumn, jsonb, text as textColumn, uuid as uuidColumn } from 'drizzle-orm/pg-core'
 import { assert } from '../../../core/assert.ts'
 import { isSitePath, isStatusRange, parseSiteName, parseUpstreamUrl } from '../../../core/proxies/site-fields.ts'
+import { recordLinks, recordsOfHosts } from '../dns/record-links.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import type { Tx } from '../platform/db/transaction.ts'
 import { invalid, invalidField } from '../platform/http/api-error.ts'
@@ -20,12 +21,13 @@ import {
   compositeField,
   referenceField,
   textField,
+  type Values,
 } from '../resources/field.ts'
 import { columnNamed, defineKind, type RowOf, type Write } from '../resources/kind.ts'
 import { NEVER_PROBED, proxyKind, refuseForward, SITE_CODES } from './proxy.ts'
 import { linkCertificates } from './site-certificates.ts'
 
-const upstreamKinds = ['virtual_server', 'lb_pool', 'server'] as const
+export const upstreamKinds = ['virtual_server', 'lb_pool', 'server'] as const
 const STATUSES_MAX = 50
 const KEPT = { readOnly: true, manifest: false } as const
 
@@ -187,9 +189,13 @@ async function parseHostnames(tx: Tx, next: Pick<ProxySite, 'id' | 'proxy_id' | 
   return names
 }
 
-/** The first host name, with its path; with a number behind where the proxy has a site of that name (R-077). */
+/** The name of a site that was given none: its first host name, with its path. */
+export const usualSiteName = (hostname: string, path: string): string =>
+  `${hostname}${path === '/' ? '' : path}`.slice(0, 240)
+
+/** The usual name; with a number behind where the proxy has a site of that name (R-077). */
 async function usualName(tx: Tx, { id, proxy_id, path }: ProxySite, hostname: string): Promise<string> {
-  const base = `${hostname}${path === '/' ? '' : path}`.slice(0, 240)
+  const base = usualSiteName(hostname, path)
   const rows = await tx.db.execute<{ name: string }>(sql`
     select lower(name) as name from proxy_sites where proxy_id = ${proxy_id} and id <> ${id} and deleted_at is null`)
   const taken = new Set(rows.map(({ name }) => name))
@@ -254,6 +260,22 @@ async function afterWrite({ tx, editor, before, after }: Written): Promise<void>
   if (!after.enabled) await setConditions(tx, proxySiteKind.info, after.company_id, [after.id], SITE_CODES, new Map())
 }
 
+/** The records of its host names. */
+async function deriveRecords(
+  db: Executor,
+  { companyId }: { readonly companyId: string },
+  rows: readonly ProxySite[],
+): Promise<Map<string, Values>> {
+  const records = await recordsOfHosts(
+    db,
+    companyId,
+    rows.flatMap(row => row.hostnames),
+  )
+  return new Map(
+    rows.map(row => [row.id, { dns_records: row.hostnames.flatMap(hostname => records.get(hostname) ?? []) }]),
+  )
+}
+
 export const proxySiteKind = defineKind({
   kind: 'proxy_site',
   title: { one: { en: 'site', vi: 'trang' }, many: { en: 'sites', vi: 'trang' } },
@@ -293,8 +315,9 @@ export const proxySiteKind = defineKind({
       },
     },
   },
+  derived: { list: { dns_records: recordLinks() } },
   iac: null,
   csv: null,
-  hooks: { beforeWrite, afterWrite },
+  hooks: { beforeWrite, afterWrite, derive: deriveRecords },
   without: ['show'],
 })

@@ -19,6 +19,10 @@ export type Reference = {
   readonly kindColumn?: string
   /** The column is text, so that it may hold anything else too. */
   readonly isText?: true
+  /** The column has the text of an address, which may be nobody's: a row is a referrer, and names nothing unknown. */
+  readonly isAddress?: true
+  /** Only rows in which a column has one of these values name anything. */
+  readonly among?: { readonly column: string; readonly values: readonly string[] }
 }
 
 export type KindInfo = {

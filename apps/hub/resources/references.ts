@@ -1,12 +1,13 @@
 // What names what: references of a row that is written must be resources of the company (RES-004), and what others name
 // is not deleted (R-004).
-import { sql } from 'drizzle-orm'
+import { type SQL, sql } from 'drizzle-orm'
 import type { Unchecked } from '../../../core/json-object.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import type { Tx } from '../platform/db/transaction.ts'
 import { uuidList } from '../platform/db/transaction.ts'
 import { ApiError } from '../platform/http/api-error.ts'
 import { type Words, words } from '../platform/http/api-texts.ts'
+import { textsMeaning } from './address-links.ts'
 import type { Editor } from './editor.ts'
 import type { KindInfo, Kinds, Reference } from './kind-info.ts'
 
@@ -44,7 +45,9 @@ export type Change = { readonly before: Unchecked | null; readonly next: Uncheck
 type Named = { readonly row: number; readonly field: string; readonly kind: string; readonly id: string }
 
 function namedBy({ references }: KindInfo, { before, next }: Change, row: number): Named[] {
-  return references.flatMap(({ field, to, column, isList, kindColumn }) => {
+  return references.flatMap(({ field, to, column, isList, kindColumn, isAddress }) => {
+    // The text of an address may be that of nobody's.
+    if (isAddress) return []
     const kind = to ?? (kindColumn ? next[kindColumn] : null)
     const value = next[column]
     if (typeof kind !== 'string' || value === null || value === undefined) return []
@@ -86,8 +89,13 @@ export const referenceFaults = async (
 
 type Referrer = { readonly kind: string; readonly id: string; readonly name: string; readonly field: string }
 
-const namesOne = ({ column, isList, isText, kindColumn }: Reference, kind: string, ids: readonly string[]) => {
+const namesOne = (reference: Reference, kind: string, ids: readonly string[]): SQL => {
+  const { column, isList, isText, kindColumn, isAddress, among } = reference
   const name = sql.identifier(column)
+  if (isAddress) {
+    const values = among && sql`and ${sql.identifier(among.column)} = any(${`{${among.values.join(',')}}`}::text[])`
+    return sql`${name} in (${textsMeaning(ids)}) ${values ?? sql``}`
+  }
   const isOne = isList
     ? sql`${name} && ${uuidList(ids)}::uuid[]`
     : sql`${name} = any(${uuidList(ids)}::${sql.raw(isText ? 'text' : 'uuid')}[])`

@@ -211,3 +211,40 @@ describe('wide-area incidents in a running worker', () => {
     expect(openings()).toBe(before)
   })
 })
+
+describe('wide-area incidents of two workers that share nothing', () => {
+  const rigs = [new WorkerRig(), new WorkerRig()] as const
+  const companyId = id('groups company of two workers')
+  const fleet = Array.from({ length: 5 }, (_, index) => serverOf(companyId, `shared ${index}`))
+  const told = (rig: WorkerRig, type: string): Json[] => rig.hub.taken.filter(event => event.type === type)
+  const report = async (rig: WorkerRig, servers: readonly Server[]): Promise<void> => {
+    for (const server of servers) await rig.publish(server, [{ metric: 'uptime_seconds', points: [[Date.now(), 1]] }])
+    await until('the batches to be evaluated', async () => (await rig.status()).bus_lag === 0)
+  }
+  afterAll(async () => {
+    for (const rig of rigs) await rig.close()
+  })
+
+  test('[GRP-027] each groups the servers that it found silent itself, and none that the other one did', async () => {
+    const [one, other] = rigs
+    for (const rig of rigs) {
+      for (const server of fleet) rig.addServer(server, { subnet_id: 's1' })
+      await rig.start()
+    }
+    await report(one, fleet.slice(0, 3))
+    await report(other, fleet.slice(3))
+    // The clock is that of the process, and so of both.
+    one.clock.advance(LOST_MS)
+    await until(
+      'each to lose its own',
+      () => told(one, 'agent.down').length === 3 && told(other, 'agent.down').length === 2,
+    )
+    await one.someSweeps()
+    expect([...told(one, 'group_down'), ...told(other, 'group_down')]).toEqual([])
+    await report(one, fleet)
+    one.clock.advance(LOST_MS)
+    await until('the one that heard of all five to group them', () => told(one, 'group_down').length === 1)
+    expect(told(one, 'group_down')[0]).toMatchObject({ group_key: 'subnet:s1', group_total: 5 })
+    expect(told(other, 'group_down')).toEqual([])
+  })
+})

@@ -3,8 +3,11 @@
 // own, and every kind of the registry.
 import { kinds } from '../../kinds.ts'
 import { checkKind } from './check-kind.ts'
+import { exportScheduleKind } from './export-schedule-kind.ts'
 import { loadBalancerManifests } from './load-balancer-kind.ts'
 import type { ManifestKind } from './manifest-kind.ts'
+import { optionListKind } from './option-list-kind.ts'
+import { proxyManifests } from './proxy-kind.ts'
 import { manifestKindOf } from './registry-kind.ts'
 import { ruleKind } from './rule-kind.ts'
 import { serverKind } from './server-kind.ts'
@@ -13,9 +16,10 @@ import { webhookKind } from './webhook-kind.ts'
 import { zoneKind } from './zone-kind.ts'
 
 /** Kinds of the registry whose manifests say their parts too. */
-const withFilesOfTheirOwn = new Set([zoneKind.resourceKind, loadBalancerManifests.resourceKind])
+const withFilesOfTheirOwn = new Set([zoneKind, loadBalancerManifests, proxyManifests].map(kind => kind.resourceKind))
 
 export const manifestKinds: readonly ManifestKind[] = [
+  optionListKind,
   serverKind,
   checkKind,
   ruleKind,
@@ -23,6 +27,8 @@ export const manifestKinds: readonly ManifestKind[] = [
   webhookKind,
   zoneKind,
   loadBalancerManifests,
+  proxyManifests,
+  exportScheduleKind,
   ...kinds.flatMap(kind => (withFilesOfTheirOwn.has(kind.info.kind) ? [] : (manifestKindOf(kind) ?? []))),
 ].sort((a, b) => a.order - b.order)
 

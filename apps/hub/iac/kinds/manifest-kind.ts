@@ -65,9 +65,13 @@ export type ManifestKind = {
   readonly whole?: WholeFields
   /** Fields that only requests may give. */
   readonly secrets?: readonly string[]
+  /** The names that its manifests may have, where these are fixed; any slug otherwise. */
+  readonly slugs?: { readonly values: readonly string[]; readonly isOne: (slug: string) => boolean }
   /** False for a kind of which several may have one name. */
   readonly isNameUnique: boolean
   readonly referencesOf: (spec: Unchecked) => readonly Reference[]
+  /** Its parts, which other manifests may name. */
+  readonly partsOf?: (spec: Unchecked) => readonly { readonly kind: string; readonly name: string }[]
   /** The spec of a manifest in the form that `Existing.spec` has. */
   readonly normal: (spec: Unchecked, find: NameFinder) => Unchecked
   /** What the database would refuse, by field; `spec` is whole, as it will be. */
@@ -80,7 +84,7 @@ export type ManifestKind = {
   readonly list: (reading: Reading, filter: ExportFilter, range: Range) => Promise<Existing[]>
   readonly count: (reading: Reading, filter: ExportFilter) => Promise<number>
   /** Returns the id. */
-  readonly create: (writing: Writing, spec: Unchecked, find: NameFinder) => Promise<string>
+  readonly create: (writing: Writing, spec: Unchecked, find: NameFinder, slug: string) => Promise<string>
   /** `changed` is what differs; `spec` is whole. */
   readonly update: (
     writing: Writing,

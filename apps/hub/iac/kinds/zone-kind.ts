@@ -165,8 +165,8 @@ export const zoneKind: ManifestKind = {
   byIds: async (reading, ids) => withRecords(reading, await base.byIds(reading, ids)),
   candidates: async (reading, spec, slug) => withRecords(reading, await base.candidates(reading, toBase(spec), slug)),
   list: async (reading, filter, range) => withRecords(reading, await base.list(reading, filter, range)),
-  create: async (writing, spec, find) => {
-    const id = await base.create(writing, toBase(spec), find)
+  create: async (writing, spec, find, slug) => {
+    const id = await base.create(writing, toBase(spec), find, slug)
     await writeRecords(writing, id, spec)
     return id
   },

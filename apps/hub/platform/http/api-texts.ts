@@ -92,6 +92,7 @@ const texts = {
     vi: 'có bit host: dải đúng là {cidr}',
   },
   ip_address: { en: 'must be an IPv4 or IPv6 address', vi: 'phải là địa chỉ IPv4 hoặc IPv6' },
+  option_one_default: { en: 'only one item is the default', vi: 'chỉ một mục là mặc định' },
   option_used: { en: 'is used {count} times', vi: 'đang được sử dụng {count} lần' },
   option_unknown: {
     en: 'must be an item of the option list {list}, which is strict',

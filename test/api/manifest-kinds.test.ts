@@ -1,0 +1,217 @@
+// Manifests of proxies with their sites, option lists and schedules of exports: made, planned again, drifted, deleted.
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { type Json, TestHub } from './hub-harness.ts'
+import { type Acme, absent, acme, applied, manifest, submit } from './iac-rig.ts'
+
+setDefaultTimeout(60_000)
+let hub: TestHub
+let by: Acme
+
+beforeAll(async () => {
+  hub = await TestHub.start({ 'outbound.allowed_ranges': ['127.0.0.0/8'] })
+  by = await acme(hub)
+})
+afterAll(() => hub.stop())
+
+const got = async (path: string): Promise<Json> => (await by.call('GET', path)).body.data
+const of = (kind: string, name: string, spec: Json) => manifest(by.slug, kind, name, spec)
+const actions = (run: Json) => [run.errors, run.items.map((item: Json) => [item.action, item.diff])]
+
+async function made(files: readonly { path: string; contents: string }[]): Promise<Json> {
+  const run = await submit(hub, by, files)
+  expect([run.status, run.errors]).toEqual(['planned', []])
+  const done = await applied(by, run.id)
+  expect([done.status, done.items.map((item: Json) => item.error)]).toEqual(['applied', done.items.map(() => null)])
+  return done
+}
+
+async function exportPlansToNothing(kind: string): Promise<void> {
+  const { data: exported } = (await by.call('GET', `/iac/export/${kind}`)).body
+  expect(exported.length).toBeGreaterThan(0)
+  expect(actions(await submit(hub, by, exported))).toEqual([[], exported.map(() => ['none', []])])
+}
+
+test('[RES-126] [RES-127] [RES-143] a proxy is made with its sites, which lead to parts that the same run makes', async () => {
+  const sites = [
+    { hostnames: ['WWW.Shop.example', '*.shop.example'], upstream: { kind: 'virtual_server', name: 'edge/www' } },
+    { hostnames: ['api.shop.example'], path: '/v1', upstream: { kind: 'server', name: 'app', port: 8080 } },
+    { name: 'old', hostnames: ['old.example'], upstream: { url: 'http://192.0.2.7:81' }, check: { contains: 'ok' } },
+  ]
+  const files = [
+    of('proxy', 'front', { software: 'nginx', sites }),
+    // A display name that is not the slug: references by the slug mean it all the same.
+    of('server', 'app', { name: 'The app', ip_address: '10.0.0.9' }),
+    of('load-balancer', 'edge', {
+      name: 'Edge 1',
+      vendor: 'haproxy',
+      pools: [{ name: 'web' }],
+      virtual_servers: [{ name: 'www', address: '192.0.2.1', port: 80, pool: 'web' }],
+    }),
+    of('connection', 'app-needs-site', {
+      source: { kind: 'server', name: 'app' },
+      target: { kind: 'proxy_site', name: 'front/old' },
+    }),
+  ]
+  const done = await made(files)
+  expect(done.items.map((item: Json) => item.kind)).toEqual(['server', 'load-balancer', 'proxy', 'connection'])
+  const [proxy] = await got('/proxies')
+  const rows = await got(`/proxies/${proxy.id}/sites`)
+  expect(rows.map((row: Json) => [row.name, row.hostnames, row.origin])).toEqual([
+    ['api.shop.example/v1', ['api.shop.example'], 'iac'],
+    ['old', ['old.example'], 'iac'],
+    ['www.shop.example', ['www.shop.example', '*.shop.example'], 'iac'],
+  ])
+  const [server] = await got('/servers')
+  expect(rows[0].upstream).toEqual({ kind: 'server', id: server.id, port: 8080, url: null })
+  expect(rows[2].upstream.kind).toBe('virtual_server')
+  expect(actions(await submit(hub, by, files))).toEqual([[], files.map(() => ['none', []])])
+  await exportPlansToNothing('proxy')
+  await exportPlansToNothing('connection')
+
+  await by.call('PUT', '/system/settings/iac.lock_managed?level=company', { value: true })
+  const locked = await by.call('PATCH', `/proxies/${proxy.id}/sites/${rows[0].id}`, { path: '/v2' })
+  expect(Object.keys(locked.body.errors)).toEqual(['origin'])
+  await by.call('PUT', '/system/settings/iac.lock_managed?level=company', { value: false })
+
+  const [, , old] = sites
+  const less = of('proxy', 'front', { software: 'nginx', sites: [{ ...old, check: { contains: 'yes' } }] })
+  const planned = await submit(hub, by, [less])
+  expect(planned.items[0].diff.map((each: Json) => [each.field, each.new])).toEqual([
+    ['sites.old.check.contains', 'yes'],
+    ['sites.api.shop.example/v1', null],
+    ['sites.www.shop.example', null],
+  ])
+  await made([less])
+  expect((await got(`/proxies/${proxy.id}/sites`)).map((row: Json) => [row.name, row.check.contains])).toEqual([
+    ['old', 'yes'],
+  ])
+})
+
+test('[RES-082] [RES-088] what a site cannot be is named by its place; a name that two load balancers have is none', async () => {
+  const vs = { vendor: 'nginx', pools: [], virtual_servers: [{ name: 'same', address: '192.0.2.2', port: 80 }] }
+  await made([of('load-balancer', 'one', vs), of('load-balancer', 'two', vs), of('server', 'portless', {})])
+  const run = await submit(hub, by, [
+    of('proxy', 'broken', {
+      sites: [
+        { hostnames: ['ok.example'], path: 'no', upstream: { kind: 'virtual_server', name: 'one/same' } },
+        { hostnames: ['ok.example'], upstream: { kind: 'server', name: 'portless' } },
+      ],
+    }),
+    of('proxy', 'nameless', { sites: [{ hostnames: [] }] }),
+    of('proxy', 'way-out', { mode: 'forward', url: 'http://192.0.2.3:3128', sites: [{ hostnames: ['a.example'] }] }),
+    of('proxy', 'unclear', {
+      sites: [{ hostnames: ['a.example'], upstream: { kind: 'virtual_server', name: 'same' } }],
+    }),
+  ])
+  expect(run.status).toBe('invalid')
+  const said = run.errors.map((each: Json) => each.message).join('\n')
+  for (const place of [
+    'sites.0.path',
+    'sites.1.upstream',
+    'sites.0.hostnames',
+    'spec.sites: ',
+    'no virtual_server same',
+  ])
+    expect(said).toContain(place)
+})
+
+test('[RES-126] [RES-143] [RES-248] [RES-250] an option list has the items of its manifest, and loses none that is used', async () => {
+  const items = [
+    { value: 'prod', label: 'Production', color: '#ff0000', is_default: true },
+    { value: 'test', label_vi: 'Kiểm thử' },
+  ]
+  const file = of('option-list', 'environments', { strict: true, items })
+  await made([file])
+  const shown = await got('/options/environments')
+  expect(shown.map((item: Json) => [item.value, item.label, item.label_vi, item.color, item.is_default])).toEqual([
+    ['prod', 'Production', null, '#ff0000', true],
+    ['test', 'test', 'Kiểm thử', null, false],
+  ])
+  expect((await by.call('POST', '/servers', { name: 'x', environment: 'lab' })).status).toBe(422)
+  expect(actions(await submit(hub, by, [file]))).toEqual([[], [['none', []]]])
+  await exportPlansToNothing('option-list')
+
+  await by.call('POST', '/servers', { name: 'used', environment: 'test' })
+  const other = of('option-list', 'environments', {
+    strict: true,
+    items: [{ value: 'prod', label: 'P' }, { value: 'lab' }],
+  })
+  const run = await applied(by, (await submit(hub, by, [other])).id)
+  expect([run.status, run.items[0].status]).toEqual(['planned', 'failed'])
+  expect(run.items[0].error).toContain('item: is used 1 times')
+  expect((await got('/options/environments')).map((item: Json) => item.value)).toEqual(['prod', 'test'])
+
+  await by.call('PUT', '/system/settings/iac.lock_managed?level=company', { value: true })
+  for (const call of [
+    by.call('POST', '/options/environments/items', { value: 'more' }),
+    by.call('PATCH', `/options/environments/items/${shown[0].id}`, { label: 'X' }),
+    by.call('DELETE', `/options/environments/items/${shown[0].id}`),
+    by.call('PUT', '/options/environments/order', { order: shown.map((item: Json) => item.id) }),
+  ])
+    expect(Object.keys((await call).body.errors)).toEqual(['origin'])
+  await by.call('PUT', '/system/settings/iac.lock_managed?level=company', { value: false })
+
+  // Hyphens as in other names; what has no items any more is gone.
+  const roles = of('option-list', 'ip-purposes', { items: [{ value: 'printer' }] })
+  await made([roles])
+  expect((await got('/options/ip_purposes')).map((item: Json) => item.value)).toEqual(['printer'])
+  await made([absent(by.slug, 'option-list', 'ip-purposes')])
+  expect(await got('/options/ip_purposes')).toEqual([])
+
+  const wrong = await submit(hub, by, [
+    of('option-list', 'planets', { items: [] }),
+    of('option-list', 'roles', {
+      items: [
+        { value: 'a', is_default: true },
+        { value: 'A', is_default: true },
+      ],
+    }),
+  ])
+  const said = wrong.errors.map((each: Json) => each.message).join('\n')
+  for (const text of ['metadata.name: must be one of', 'items.1.value', 'items.1.is_default'])
+    expect(said).toContain(text)
+})
+
+test('[RES-126] [RES-135] [RES-143] a schedule of exports is known by its name, its recipients by their addresses', async () => {
+  const { email } = await hub.user(by.companyId, ['servers.view'])
+  const spec = {
+    resource: 'server',
+    filters: { environment: 'prod' },
+    every: 'week',
+    weekday: 1,
+    at: '06:30',
+    time_zone: 'Asia/Ho_Chi_Minh',
+    recipients: [email.toUpperCase()],
+  }
+  const resources = await got('/exports/resources')
+  spec.resource = resources.find((each: Json) => /^servers?$/.test(each.resource)).resource
+  const file = of('export-schedule', 'weekly', spec)
+  await made([file])
+  const [schedule] = await got('/exports/schedules')
+  expect([schedule.name, schedule.at, schedule.weekday, schedule.recipients.length, schedule.owner.id]).toEqual([
+    'weekly',
+    '06:30',
+    1,
+    1,
+    by.userId,
+  ])
+  expect(actions(await submit(hub, by, [file]))).toEqual([[], [['none', []]]])
+  await exportPlansToNothing('export-schedule')
+  await made([of('export-schedule', 'weekly', { ...spec, at: '07:00' })])
+  expect((await got('/exports/schedules')).map((each: Json) => [each.id, each.at])).toEqual([[schedule.id, '07:00']])
+
+  await by.call('PUT', '/system/settings/iac.lock_managed?level=company', { value: true })
+  const locked = await by.call('PATCH', `/exports/schedules/${schedule.id}`, { at: '08:00' })
+  expect(Object.keys(locked.body.errors)).toEqual(['origin'])
+  await by.call('PUT', '/system/settings/iac.lock_managed?level=company', { value: false })
+
+  const wrong = await submit(hub, by, [
+    of('export-schedule', 'a', { ...spec, recipients: ['nobody@example.test'], weekday: undefined }),
+    of('export-schedule', 'b', { ...spec, resource: 'planets' }),
+    of('export-schedule', 'c', { ...spec, filters: { colour: 'red' } }),
+  ])
+  const said = wrong.errors.map((each: Json) => each.message).join('\n')
+  for (const place of ['recipients.0', 'weekday', 'resource', 'filters.colour']) expect(said).toContain(place)
+  await made([absent(by.slug, 'export-schedule', 'weekly')])
+  expect(await got('/exports/schedules')).toEqual([])
+})
