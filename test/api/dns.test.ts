@@ -56,6 +56,64 @@ describe('records', () => {
     expect(await refusal(of, { type: 'MX', value: '10 alias' })).toEqual(['value'])
   })
 
+  test('[RES-192] [RES-193] [RES-194] [RES-196] [RES-197] [RES-198] every refusal of the table of types, at its field', async () => {
+    const of = await zone()
+    const spf = { name: 'mail', type: 'TXT', value: 'v=spf1 -all' }
+    for (const stands of [
+      A('www'),
+      { name: 'alias', type: 'CNAME', value: 'a.example.net.' },
+      { name: 'nomail', type: 'MX', value: '0 .' },
+      { name: 'sub', type: 'NS', value: 'ns.example.net.' },
+      spf,
+    ])
+      await made(at(of), stands)
+    const refused: [Json, string][] = [
+      ...['1.2.3', '01.2.3.4', '::1', '192.0.2.0/24', '192.0.2.1 ', '300.0.0.1', ''].map((value): [Json, string] => [
+        A('x', value),
+        value === '192.0.2.1 ' ? '' : 'value',
+      ]),
+      ...['192.0.2.1', '2001:db8::/64', 'fe80::1%eth0', '1:2:3'].map((value): [Json, string] => [
+        { name: 'x', type: 'AAAA', value },
+        'value',
+      ]),
+      [{ name: '@', type: 'CNAME', value: 'a.example.net.' }, 'name'],
+      [{ name: 'www', type: 'CNAME', value: 'a.example.net.' }, 'name'],
+      [{ name: 'alias', type: 'CNAME', value: 'b.example.net.' }, 'value'],
+      [{ name: 'self', type: 'CNAME', value: `self.${of.name}.` }, 'value'],
+      [{ name: 'x', type: 'CNAME', value: '192.0.2.1' }, 'value'],
+      [{ name: 'x', type: 'MX', value: '10 192.0.2.1' }, 'value'],
+      [{ name: 'x', type: 'MX', value: '10 alias' }, 'value'],
+      [{ name: 'x', type: 'MX', value: 'mail.example.net.' }, 'value'],
+      [{ name: 'nomail', type: 'MX', value: '10 mail.example.net.' }, 'value'],
+      [{ name: 'x', type: 'TXT', value: 'bell \u0007' }, 'value'],
+      [{ name: 'x', type: 'TXT', value: 'ü'.repeat(2049) }, 'value'],
+      [{ ...spf, value: 'v=spf1 mx -all' }, 'value'],
+      [{ name: 'sip', type: 'SRV', value: '1 2 3 sip.example.net.' }, 'name'],
+      [{ name: '_sip._tcp', type: 'SRV', value: '1 2 3 192.0.2.1' }, 'value'],
+      [{ name: '_sip._tcp', type: 'SRV', value: '1 2 3 alias' }, 'value'],
+      [{ name: '_sip._tcp', type: 'SRV', value: '1 2 65536 sip.example.net.' }, 'value'],
+      [{ name: 'x', type: 'CAA', value: '0 isue "ca.example.net"' }, 'value'],
+      [{ name: 'x', type: 'CAA', value: '7 issue "ca.example.net"' }, 'value'],
+      [{ name: 'x', type: 'CAA', value: '0 iodef "ca.example.net"' }, 'value'],
+      [{ name: '7', type: 'PTR', value: 'host.example.net.' }, 'name'],
+      [{ name: 'sub2', type: 'NS', value: '192.0.2.1' }, 'value'],
+      [{ name: 'sub', type: 'TXT', value: 'beside a delegation' }, 'value'],
+      ...['a..b', `${'x'.repeat(64)}`, `${'abcdefg.'.repeat(31)}z`, 'a.*.b', 'has space', 'www.example.org.'].map(
+        (name): [Json, string] => [A(name), 'name'],
+      ),
+    ]
+    for (const [body, field] of refused) {
+      const { status, body: said } = await tenant.call('POST', at(of), body)
+      const fields = Object.keys(said.errors ?? {})
+      expect([JSON.stringify(body).slice(0, 120), status, fields]).toEqual(
+        field === '' ? [expect.anything(), 201, []] : [expect.anything(), 422, [field]],
+      )
+    }
+    for (const glue of [A('sub'), { name: 'sub', type: 'AAAA', value: '2001:DB8:0:0::1' }]) await made(at(of), glue)
+    const { data } = (await tenant.call('GET', `${at(of)}?type=AAAA`)).body
+    expect(data.map((row: Json) => row.value)).toEqual(['2001:db8::1'])
+  })
+
   test('[RES-199] one time to live for a name and type, in one entry of the log each', async () => {
     const of = await zone()
     const [first, second] = [await made(at(of), A('www')), await made(at(of), A('www', '192.0.2.2'))]

@@ -262,6 +262,33 @@ for (const kind of kinds.filter(each => has(each, 'list', 'create', 'change', 'd
       expect(newest).toEqual([...newest].sort().reverse())
     })
 
+    test('[RES-006] [RES-023] what a common field cannot be is named at it, and nothing is made', async () => {
+      const { list } = await make(kind)
+      const before = (await tenant.call('GET', list)).body.meta.total
+      const { name } = kind.fields
+      const wrong: [Json, string][] = [
+        [{ description: 'x'.repeat(2001) }, 'description'],
+        [{ tags: Array.from({ length: 51 }, (_, index) => `t${index}`) }, 'tags'],
+        [{ tags: ['x'.repeat(129)] }, 'tags.0'],
+        [{ status: 'broken' }, 'status'],
+        [{ status: 7 }, 'status'],
+        ...(name?.readOnly ? [] : [[{ name: 'x'.repeat(256) }, 'name'] as [Json, string]]),
+        ...(name?.required
+          ? [[{ name: ' ' }, 'name'] as [Json, string], [{ name: null }, 'name'] as [Json, string]]
+          : []),
+      ]
+      for (const [more, field] of wrong) {
+        const body = await sampleOf(kind).body(sampleCount++, tenant.call)
+        const answer = await tenant.call('POST', list, { ...body, ...more })
+        expect([JSON.stringify(more).slice(0, 40), answer.status, Object.keys(answer.body.errors ?? {})]).toEqual([
+          expect.anything(),
+          422,
+          [field],
+        ])
+      }
+      expect((await tenant.call('GET', list)).body.meta.total).toBe(before)
+    })
+
     test('[RES-024] an owner is a team of the company, and none when the team is gone', async () => {
       if (kind.parent) return
       const team = (await tenant.call('POST', '/teams', { name: crypto.randomUUID() })).body.data

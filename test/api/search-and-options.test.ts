@@ -36,6 +36,12 @@ describe('search', () => {
     expect((await found('web-01')).map(hit => hit.id)).not.toContain(web.id)
     const blind = (await hub.user(tenant.companyId, ['servers.view'])).call
     expect(await found('harbour', '', blind)).toEqual([])
+    const device = await make('/load-balancers', { name: 'edge', vendor: 'haproxy' })
+    const pool = await make(`/load-balancers/${device.id}/pools`, { name: 'jetty pool', members: [] })
+    const members = `/load-balancers/${device.id}/pools/${pool.id}/members`
+    const member = await make(members, { name: 'pier seven', address: '10.1.9.9', port: 80 })
+    // What is part of something is found where it stands.
+    expect((await found('pier seven'))[0]?.link).toBe(`${members}/${member.id}`)
     const foreign = await hub.tenant()
     expect(await found(subnet.id, '', foreign.call)).toEqual([])
     expect((await found(subnet.id)).map(hit => hit.id)).toEqual([subnet.id])

@@ -10,8 +10,20 @@ import type { HubConfig } from '../config.ts'
 import { type ForwardProxy, openConnection, requestOver, secure } from './connection.ts'
 import { invalidField } from './http/api-error.ts'
 
-/** Where clouds answer with the credentials of the host itself. */
-const METADATA = new IpRanges(['169.254.169.254', 'fd00:ec2::254'])
+/** Where clouds answer with the credentials of the host itself, also in IPv6 forms that lead to an IPv4 address. */
+const METADATA = new IpRanges([
+  '169.254.169.254', // most clouds
+  '64:ff9b::a9fe:a9fe', // the same, by NAT64
+  '2002:a9fe:a9fe::/48', // the same, by 6to4
+  '169.254.170.2', // containers of AWS
+  '169.254.170.23',
+  'fd00:ec2::254', // AWS
+  'fd00:ec2::23',
+  'fd20:ce::254', // Google Cloud
+  '100.100.100.200', // Alibaba Cloud
+  '168.63.129.16', // Azure, a public address by its number
+  '192.0.0.192', // Oracle Cloud
+])
 const LOOKUP_MS = 10_000
 const BODY_BYTES_MAX = 256 * 1024
 

@@ -7,6 +7,7 @@ import { likePattern } from '../platform/db/page-of-rows.ts'
 import { invalidField } from '../platform/http/api-error.ts'
 import { id, named, nullable, string, time } from '../platform/http/response-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
+import { pathsOf } from '../resources/resource-paths.ts'
 
 const CANDIDATES_MAX = 300
 const PAGE = 15
@@ -198,6 +199,20 @@ function kindsOf({ hub, caller }: RouteContext, given: string | undefined): stri
     .map(info => info.kind)
 }
 
+/** Where hits stand; nowhere for one that is gone since then. */
+async function linksOf(
+  { hub, companyId }: RouteContext,
+  rows: readonly Candidate[],
+): Promise<(row: Candidate) => string> {
+  const { db } = hub.database
+  const byKind = new Map<string, ReadonlyMap<string, string>>()
+  for (const [kind, some] of Map.groupBy(rows, row => row.kind)) {
+    const ids = some.map(row => row.resource_id)
+    byKind.set(kind, await pathsOf(db, hub.kinds, companyId, kind, ids))
+  }
+  return ({ kind, resource_id }) => byKind.get(kind)?.get(resource_id) ?? ''
+}
+
 /** The hits of a page, the number of all up to the bound, and whether there are more. */
 export async function search(context: RouteContext, query: Query) {
   const { hub, companyId } = context
@@ -232,7 +247,9 @@ export async function search(context: RouteContext, query: Query) {
   if (found.size < ENOUGH) add(await bySimilarity(db, asked, q), 'similar')
   const ranked = [...found.values()].sort(byRank)
   const from = ((query.page ?? 1) - 1) * PAGE
-  const rows = ranked.slice(from, from + PAGE).map(row => ({
+  const shown = ranked.slice(from, from + PAGE)
+  const linkOf = await linksOf(context, shown)
+  const rows = shown.map(row => ({
     kind: row.kind,
     id: row.resource_id,
     name: row.name,
@@ -242,7 +259,7 @@ export async function search(context: RouteContext, query: Query) {
     score: Math.round(row.rank * 100) / 100,
     health: row.health,
     status: row.status,
-    link: `${hub.kinds.get(row.kind)?.path.replace(/\/:.*$/, '') ?? ''}/${row.resource_id}`,
+    link: linkOf(row),
     updated_at: new Date(row.updated_at),
   }))
   return { rows, total: ranked.length, isCapped: ranked.length >= CANDIDATES_MAX }
