@@ -1,4 +1,5 @@
-// What section 16 of resources.md asks from outside, as far as no test of one part asks it already: over HTTP, on one hub.
+// What section 16 of resources.md asks from outside, as far as no test of one part asks it already: over HTTP, on one
+// hub.
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,5 +1,5 @@
-// The records that other resources show: an address those with its value, a connection and a site those of their
-// host names.
+// The records that other resources show: an address those with its value, a connection and a site those of
+// their host names.
 import { type SQL, sql } from 'drizzle-orm'
 import type { Executor } from '../platform/db/connect.ts'
 import { id, listed, named, string } from '../platform/http/response-schema.ts'

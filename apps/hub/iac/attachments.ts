@@ -4,13 +4,13 @@ import { randomUUID } from 'node:crypto'
 import { and, eq, sql } from 'drizzle-orm'
 import { auditRequest } from '../audit/audit.ts'
 import { createFile, type FileRow, fileCollection } from '../files/files.ts'
+import type { RunRow } from '../manifest-runs/run-collection.ts'
 import { iacAttachments, iacRuns } from '../platform/db/schema-iac.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
 import { ApiError, invalidField, notFound } from '../platform/http/api-error.ts'
 import { isUuid } from '../platform/http/request-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { hubWithin } from './acting.ts'
-import type { RunRow } from './run-list.ts'
 
 const ATTACHMENTS_MAX = 10
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/

@@ -3,6 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { conventionalPath } from '../../../core/iac/manifest-path.ts'
 import { titleOfPlan } from '../../../core/iac/run-status.ts'
 import { FILE_BYTES_MAX } from '../files/files.ts'
+import { runCollection } from '../manifest-runs/run-collection.ts'
 import { invalidField } from '../platform/http/api-error.ts'
 import { list } from '../platform/http/list.ts'
 import { paged, pageOf, pageQuery } from '../platform/http/paging.ts'
@@ -17,7 +18,7 @@ import { manifestSchema } from './manifest-schema.ts'
 import { manifestYaml } from './manifest-yaml.ts'
 import { plainHtml } from './plain-html.ts'
 import { planFiles } from './plan.ts'
-import { presentRun, runCollection } from './run-list.ts'
+import { presentRun } from './run-list.ts'
 import {
   attachmentResponse,
   exportedManifest,

@@ -1,78 +1,15 @@
-// Runs as people see them: the list, and one with everything in it (decision G-125).
-import { and, asc, desc, eq, type SQL, sql } from 'drizzle-orm'
-import { manifestKindNames } from '../../../core/iac/kind-names.ts'
+// A run as people see it, with everything in it (decision G-125); their list stands in manifest-runs/.
+import { and, asc, eq } from 'drizzle-orm'
 import { slaDueAtMs, slaStateOf } from '../../../core/lifecycle/approval.ts'
 import { type LoadedTicket, loadTickets } from '../approvals/ticket-store.ts'
 import type { Hub } from '../hub-context.ts'
-import { likePattern } from '../platform/db/page-of-rows.ts'
-import { approvalTickets, iacAttachments, iacItems, iacRuns } from '../platform/db/schema-iac.ts'
-import { collection, equals, filter, ofCompany } from '../platform/http/collection.ts'
-import { flag, flagOf, instant, oneOf, text } from '../platform/http/request-schema.ts'
+import { presentShort, type RunRow } from '../manifest-runs/run-collection.ts'
+import { approvalTickets, iacAttachments, iacItems } from '../platform/db/schema-iac.ts'
 import { manifestKind } from './kinds/kinds.ts'
 import type { Reading } from './kinds/manifest-kind.ts'
 import { bindingsOf } from './match-existing.ts'
-import { runShort, runStatuses } from './run-response.ts'
 
-export type RunRow = typeof iacRuns.$inferSelect
 type ItemRow = typeof iacItems.$inferSelect
-
-/** What the list shows; the files of a run can be megabytes. */
-const shortColumns = {
-  id: iacRuns.id,
-  title: iacRuns.title,
-  status: iacRuns.status,
-  submitterId: iacRuns.submitterId,
-  submitterName: iacRuns.submitterName,
-  companyId: iacRuns.companyId,
-  filesCount: iacRuns.filesCount,
-  kinds: iacRuns.kinds,
-  queuedAt: iacRuns.queuedAt,
-  appliedAt: iacRuns.appliedAt,
-  applyError: iacRuns.applyError,
-  cancelledAt: iacRuns.cancelledAt,
-  createdAt: iacRuns.createdAt,
-}
-
-const presentShort = (run: Pick<RunRow, keyof typeof shortColumns>) => ({
-  id: run.id,
-  title: run.title,
-  status: run.status,
-  submitter: run.submitterId === null ? null : { id: run.submitterId, name: run.submitterName },
-  company_id: run.companyId,
-  files_count: run.filesCount,
-  kinds: run.kinds,
-  queued_at: run.queuedAt,
-  applied_at: run.appliedAt,
-  apply_error: run.applyError,
-  cancelled_at: run.cancelledAt,
-  created_at: run.createdAt,
-})
-
-const holds = (search: string): SQL => {
-  const pattern = likePattern(search)
-  return sql`(${iacRuns.id}::text ilike ${pattern} or ${iacRuns.title} ilike ${pattern}
-    or ${iacRuns.submitterName} ilike ${pattern})`
-}
-
-export const runCollection = collection({
-  table: iacRuns,
-  scope: ofCompany(iacRuns.companyId),
-  filters: {
-    search: filter(text(255), holds),
-    status: equals(iacRuns.status, oneOf(runStatuses)),
-    mine: filter(flag(), (value, { caller }) =>
-      flagOf(value) ? sql`${iacRuns.submitterId} = ${caller.user.id}` : undefined,
-    ),
-    kind: filter(oneOf(manifestKindNames), kind => sql`jsonb_exists(${iacRuns.kinds}, ${kind})`),
-    cancelled: filter(flag(), value => sql`(${iacRuns.cancelledAt} is not null) = ${flagOf(value) ?? false}`),
-    submitted_from: filter(instant(), from => sql`${iacRuns.createdAt} >= ${from}::timestamptz`),
-  },
-  select: db => db.select(shortColumns).from(iacRuns),
-  order: [desc(iacRuns.createdAt), desc(iacRuns.id)],
-  pageBy: 'ids',
-  response: runShort,
-  present: presentShort,
-})
 
 /** One entry for each step of each ticket. */
 function approvalTimeline(loaded: readonly LoadedTicket[], nowMs: number) {

@@ -1,6 +1,7 @@
 // Runs as the API answers them (decisions G-125, G-183; resources.md §6).
 import { Type } from '@sinclair/typebox'
 import { fieldDiff, slaStates } from '../approvals/ticket-response.ts'
+import { shortRun } from '../manifest-runs/run-collection.ts'
 import { oneOf } from '../platform/http/request-schema.ts'
 import {
   amount,
@@ -13,30 +14,6 @@ import {
   time,
   wordOf,
 } from '../platform/http/response-schema.ts'
-
-export const runStatuses = ['planned', 'invalid', 'applied', 'partially-applied'] as const
-
-const counts = () =>
-  Type.Unsafe<Readonly<Record<string, number>>>({
-    type: 'object',
-    additionalProperties: { type: 'integer', minimum: 0 },
-  })
-
-const short = {
-  id: id(),
-  title: string(),
-  status: oneOf(runStatuses),
-  submitter: nullable(reference),
-  company_id: id(),
-  files_count: amount(),
-  kinds: counts(),
-  queued_at: nullable(time()),
-  applied_at: nullable(time()),
-  apply_error: nullable(string()),
-  cancelled_at: nullable(time()),
-  created_at: time(),
-}
-export const runShort = named('IacRunShort', short)
 
 export const attachmentResponse = named('IacAttachment', {
   id: id(),
@@ -78,7 +55,7 @@ const approvalStep = named('IacApprovalStep', {
 })
 
 const whole = {
-  ...short,
+  ...shortRun,
   description: nullable(string()),
   files: listed(named('IacFile', { path: string(), contents: string(), sha256: string() })),
   attachments: listed(attachmentResponse),

@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { and, eq, sql } from 'drizzle-orm'
 import { cancelTickets, openTickets } from '../approvals/open-tickets.ts'
 import { auditRequest } from '../audit/audit.ts'
+import type { RunRow } from '../manifest-runs/run-collection.ts'
 import { iacItems, iacRuns } from '../platform/db/schema-iac.ts'
 import { inTransaction, type Tx } from '../platform/db/transaction.ts'
 import { invalidField, notFound, permissionDenied } from '../platform/http/api-error.ts'
@@ -15,7 +16,6 @@ import type { SentFile } from './manifest.ts'
 import { plainHtml } from './plain-html.ts'
 import { type Plan, type PlannedItem, planFiles } from './plan.ts'
 import { addRunEvent } from './run-events.ts'
-import type { RunRow } from './run-list.ts'
 
 type Submission = {
   readonly manifests: readonly SentFile[]

@@ -1,5 +1,5 @@
-// Addresses that others name by their text: records of zones, virtual servers (R-056). Where several address spaces have
-// an address of one text, that of `default` is meant, else the first one by name.
+// Addresses that others name by their text: records of zones, virtual servers (R-056). Where several address spaces
+// have an address of one text, that of `default` is meant, else the first one by name.
 import { type SQL, sql } from 'drizzle-orm'
 import type { Executor } from '../platform/db/connect.ts'
 import { uuidList } from '../platform/db/transaction.ts'

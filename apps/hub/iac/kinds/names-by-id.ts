@@ -1,5 +1,5 @@
-// Names of resources of any kind that the hub knows, by their ids or names in a company. Parts have the name of what they
-// are a part of before their own (`edge/www`), since another one may have a part of the same name.
+// Names of resources of any kind that the hub knows, by their ids or names in a company. Parts have the name of what
+// they are a part of before their own (`edge/www`), since another one may have a part of the same name.
 import { type SQL, sql } from 'drizzle-orm'
 import { uuidList } from '../../platform/db/transaction.ts'
 import { isUuid } from '../../platform/http/request-schema.ts'

@@ -1,5 +1,5 @@
-// Option lists in manifests: which lists there are is fixed, so `metadata.name` is the key of one of them, and a manifest
-// says all of its items in their order. Which items come first is no difference by itself.
+// Option lists in manifests: which lists there are is fixed, so `metadata.name` is the key of one of them, and a
+// manifest says all of its items in their order. Which items come first is no difference by itself.
 import { Type } from '@sinclair/typebox'
 import { sql } from 'drizzle-orm'
 import type { Unchecked } from '../../../../core/json-object.ts'

@@ -1,5 +1,5 @@
-// Parts of a resource in its manifest: pools of a load balancer, sites of a proxy. Each is an object of a list, known by
-// its name, with the fields that its kind has in the registry.
+// Parts of a resource in its manifest: pools of a load balancer, sites of a proxy. Each is an object of a list, known
+// by its name, with the fields that its kind has in the registry.
 import { type TObject, type TSchema, Type } from '@sinclair/typebox'
 import { and, isNull, sql } from 'drizzle-orm'
 import { isObject, type Unchecked } from '../../../../core/json-object.ts'
