@@ -98,21 +98,28 @@ const ofThread = async (act: () => unknown): Promise<number> => {
 }
 
 async function insertBlock(): Promise<void> {
+  while ((await insertPart()) > 0);
+  spent.blocks++
+  block.clear()
+}
+
+/** Stores the next part of the block; returns its points. */
+async function insertPart(): Promise<number> {
   let rows = 0
   spent.write += await ofThread(() => {
     rows = block.write(writer, blockNumber)
   })
+  if (rows === 0) return 0
   const beganMs = performance.now()
   spent.insert += await ofThread(() => store.insertBlock('samples_raw', writer.finish(), `bench-${blockNumber++}`))
   spent.wallMs += performance.now() - beganMs
   spent.rows += rows
   pointsStored += rows
-  spent.blocks++
   spent.hold += await ofThread(() => {
     for (const server of block.servers()) latest.take(server)
     latest.blockStored()
   })
-  block.clear()
+  return rows
 }
 
 const definitions: SeriesDefinition[] = []
@@ -163,8 +170,7 @@ async function blocks(from: number, to: number): Promise<void> {
 // Blocks that are not inserted until the code is compiled, then some that are.
 for (let turn = 0; turn < COMPILED_AFTER; turn++) {
   for (let first = 0; first < SERVERS; first += BATCHES) await addBatches(first, 0)
-  block.write(writer, 0)
-  for (const server of block.servers()) latest.take(server)
+  while (block.write(writer, 0) > 0) for (const server of block.servers()) latest.take(server)
   block.clear()
 }
 await blocks(0, WARM_UP_BLOCKS)

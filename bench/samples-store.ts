@@ -101,9 +101,11 @@ export async function storeFleet(
   let blocks = 0
   const insert = async (): Promise<void> => {
     if (block.rows === 0) return
-    rows += block.write(writer, startMs + blocks)
-    await store.insertBlock('samples_raw', writer.finish(), `fleet-${startMs}-${blocks++}`)
-    onStored?.(block)
+    for (let part = block.write(writer, startMs + blocks); part > 0; part = block.write(writer, startMs + blocks)) {
+      rows += part
+      await store.insertBlock('samples_raw', writer.finish(), `fleet-${startMs}-${blocks++}`)
+      onStored?.(block)
+    }
     block.clear()
   }
   for (let turn = 0; turn < intervals; turn++) {

@@ -1,11 +1,21 @@
-// A block of samples between bus and store, with points as columns and no object for each point. Entries fill it; then
-// its points are ordered by the key of samples_raw, repeated points are dropped, and it is written in Native format
-// with one row for each chunk of points (decision G-135). Its points can be read until it is stored.
+// A block of samples between bus and store. Entries fill it (held-batches.ts); its points can be read until it is
+// stored. It is written part by part, so that what writing needs does not grow with the block: server by server in the
+// order of the key of samples_raw, the points of each ordered by series and time without repeated ones, in Native
+// format with one row for each chunk of points (decision G-135).
 import type { EntryReader } from '../../bus/entry.ts'
 import { CHUNK_POINTS_MAX, CHUNK_SPAN_MS, ChunkWriter } from './chunk.ts'
 import { splitDecimal } from './decimal.ts'
+import {
+  type BatchChain,
+  type BatchesByTime,
+  emptyChain,
+  HeldBatches,
+  PagePool,
+  type TakePoint,
+} from './held-batches.ts'
 import type { NativeColumn, NativeWriter } from './native-writer.ts'
 import { orderRows, RowOrder } from './row-order.ts'
+import { type SeriesList, SeriesLists } from './series-lists.ts'
 import { compareServerWords, uuidWords, WORDS_PER_SERVER } from './uuid-words.ts'
 
 /** The width of the finer rollup's cells. A block records which of these cells the samples of each server fall into. */
@@ -17,6 +27,11 @@ const UUID_BYTES = 16
 const WORD = 2 ** 32
 const DAY_MS = 86_400_000
 const OWNERS_START = 1_024
+/** A part has so many points at most, but at least one server. Larger ones are merged less often in the store. */
+const PART_POINTS = 2 ** 22
+const PART_START = 16_384
+/** The only rank, where all rows are of one owner. */
+const ONE_RANK = new Uint32Array(1)
 
 /** The server that rows belong to. `cells` are the starts of the 5-minute cells that its rows of this block touch. */
 export type BlockOwner = {
@@ -31,8 +46,7 @@ export type BlockOwner = {
   lockedBeforeMs: number
   /** Set when the server is purged while its rows are in the block: they are then not written. */
   purged: boolean
-  /** The ranges of its rows in the order of arrival, as pairs begin, end (exclusive). */
-  readonly spans: number[]
+  readonly held: BatchChain
 }
 
 /**
@@ -43,25 +57,21 @@ type OwnerRule = { readonly purged: boolean; readonly lockedBeforeMs: number }
 
 export type DroppedRows = { purged: number; retentionLocked: number }
 
-/**
- * The rows of a written block in the order of the table's key. `rows` are indexes into the first columns, which are in
- * the order of arrival.
- */
-export type WrittenRows = {
-  readonly rows: Uint32Array
+/** Points in the order of the table's key, without repeated ones. Times are whole milliseconds. */
+export type WrittenPoints = {
   readonly idLo: Uint32Array
   readonly idHi: Uint32Array
   readonly tsMs: Float64Array
   readonly value: Float64Array
-  /** Indexed like `rows`; values as `splitDecimal` gives them. */
+  /** Values as `splitDecimal` gives them. */
   readonly decimals: Uint8Array
   readonly digits: Float64Array
 }
 
-/** The rows of one server in a written block: [begin, end) of `written.rows`. */
-export type ServerRows = {
+/** The points of one server in a written part: [begin, end) of `written`. */
+export type ServerPoints = {
   readonly owner: BlockOwner
-  readonly written: WrittenRows
+  readonly written: WrittenPoints
   readonly begin: number
   readonly end: number
 }
@@ -114,35 +124,71 @@ function grown64(from: Float64Array, length: number): Float64Array<ArrayBuffer> 
   return to
 }
 
-/**
- * Memory that writing a block needs. Several blocks can share it when the next is written only after the one before was
- * cleared.
- */
-export class BlockScratch {
-  readonly order: RowOrder = new RowOrder()
-  readonly chunks: ChunkRows = new ChunkRows()
-  digits = new Float64Array(0)
-  decimals = new Uint8Array(0)
-  times = new Float64Array(0)
+/** Points of one server in the order of arrival, to be ordered. */
+class LoosePoints {
+  owner = new Uint32Array(0)
+  idLo = new Uint32Array(0)
+  idHi = new Uint32Array(0)
+  tsMs = new Float64Array(0)
+  value = new Float64Array(0)
+  count = 0
 
-  /** Makes room for so many rows. */
-  reserve(length: number): void {
-    if (this.digits.length >= length) return
-    this.order.reserve(length)
-    this.digits = new Float64Array(length)
-    this.decimals = new Uint8Array(length)
-    this.times = new Float64Array(length)
+  /** Empties it, with room for so many points. */
+  clear(length: number): void {
+    this.count = 0
+    if (this.idLo.length >= length) return
+    this.owner = new Uint32Array(length)
+    this.idLo = new Uint32Array(length)
+    this.idHi = new Uint32Array(length)
+    this.tsMs = new Float64Array(length)
+    this.value = new Float64Array(length)
   }
 }
 
-/** Takes a point of a series by the words of its id. */
-export type TakePoint = (lo: number, hi: number, tsMs: number, value: number) => void
+/** The points of a part as they are written, server after server. */
+class PartPoints {
+  count = 0
+  idLo = new Uint32Array(PART_START)
+  idHi = new Uint32Array(PART_START)
+  tsMs = new Float64Array(PART_START)
+  value = new Float64Array(PART_START)
+  decimals = new Uint8Array(PART_START)
+  digits = new Float64Array(PART_START)
+
+  reserve(more: number): void {
+    if (this.count + more <= this.idLo.length) return
+    const length = Math.max(this.idLo.length * 2, this.count + more)
+    this.idLo = grown32(this.idLo, length)
+    this.idHi = grown32(this.idHi, length)
+    this.tsMs = grown64(this.tsMs, length)
+    this.value = grown64(this.value, length)
+    this.digits = grown64(this.digits, length)
+    const decimals = new Uint8Array(length)
+    decimals.set(this.decimals)
+    this.decimals = decimals
+  }
+}
+
+/**
+ * Memory that blocks share: pages and lists of series for those that fill, and what writing needs, since a block is
+ * written only after the one before was cleared.
+ */
+export class BlockScratch {
+  readonly pool: PagePool = new PagePool()
+  readonly lists: SeriesLists = new SeriesLists()
+  readonly order: RowOrder = new RowOrder()
+  readonly chunks: ChunkRows = new ChunkRows()
+  readonly loose: LoosePoints = new LoosePoints()
+  readonly part: PartPoints = new PartPoints()
+  readonly byTime: BatchesByTime = []
+}
 
 export class SampleBlock {
   private readonly scratch: BlockScratch
+  private readonly held: HeldBatches
+  private readonly partPoints: number
+  /** Points held. */
   rows = 0
-  /** The number of rows of the last `write`; they are the first rows of the order. */
-  private written = 0
   readonly owners: BlockOwner[] = []
   readonly dropped: DroppedRows = { purged: 0, retentionLocked: 0 }
   /** Company id and server id of each owner as words in ClickHouse's form. */
@@ -152,22 +198,32 @@ export class SampleBlock {
    * slot.
    */
   private ownerSlots = new Uint32Array(2 * OWNERS_START)
-  private owner = new Uint32Array(131_072)
-  private idLo = new Uint32Array(131_072)
-  private idHi = new Uint32Array(131_072)
-  private tsMs = new Float64Array(131_072)
-  private value = new Float64Array(131_072)
   /** The start of the oldest cell that samples of this block fall into. */
   oldestCellMs = Number.POSITIVE_INFINITY
   private readonly ownersByName = new Map<string, BlockOwner>()
+  /** The owners in the order of the table's key once writing has begun, and how many of them are written. */
+  private inOrder: Uint32Array | null = null
+  private ownersWritten = 0
+  /** The owners of the last part, and where the points of each end. */
+  private readonly partOwners: { readonly owner: BlockOwner; readonly end: number }[] = []
 
-  constructor(scratch = new BlockScratch()) {
+  constructor(scratch: BlockScratch = new BlockScratch(), partPoints: number = PART_POINTS) {
     this.scratch = scratch
+    this.held = new HeldBatches(scratch.pool, scratch.lists)
+    this.partPoints = partPoints
+  }
+
+  /** Bytes of the points held. */
+  get bytes(): number {
+    return this.held.bytes
   }
 
   clear(): void {
+    this.held.clear()
     this.rows = 0
-    this.written = 0
+    this.inOrder = null
+    this.ownersWritten = 0
+    this.partOwners.length = 0
     this.owners.length = 0
     this.ownersByName.clear()
     this.ownerSlots.fill(0)
@@ -177,8 +233,8 @@ export class SampleBlock {
   }
 
   /**
-   * Appends the points of the reader's entry. `ruleOf` is called once for each server that is not purged. Returns the
-   * owner of the rows.
+   * Holds the points of the reader's entry. `ruleOf` is called once for each server that is not purged. Returns the
+   * owner of the points.
    */
   add(entry: EntryReader, ruleOf: (companyId: string, serverId: string) => OwnerRule): BlockOwner {
     const index = this.ownerOf(entry, ruleOf)
@@ -187,55 +243,22 @@ export class SampleBlock {
       this.dropped.purged += entry.pointCount
       return owner
     }
-    this.reserve(entry.pointCount)
-    const begin = this.rows
-    if (entry.hasCounts || entry.hasTimes) this.addPoints(entry, index, owner)
-    else this.addPlain(entry, index, owner)
-    if (this.rows > begin) owner.spans.push(begin, this.rows)
+    const before = owner.held.points
+    if (entry.hasCounts || entry.hasTimes) this.addLoose(entry, owner)
+    else if (entry.commonTsMs < owner.lockedBeforeMs) this.dropped.retentionLocked += entry.seriesCount
+    else if (entry.seriesCount > 0) {
+      this.held.addPlain(owner.held, entry)
+      this.touch(owner, entry.commonTsMs)
+    }
+    this.rows += owner.held.points - before
     return owner
   }
 
-  /** Appends an entry with one point for each series and one time for all: what agents send in the steady state. */
-  private addPlain(entry: EntryReader, index: number, owner: BlockOwner): void {
-    const { u32, f64, idsAt, valuesAt, seriesCount, commonTsMs } = entry
-    if (commonTsMs < owner.lockedBeforeMs) {
-      this.dropped.retentionLocked += seriesCount
-      return
-    }
-    const { idLo, idHi, value } = this
-    let row = this.rows
-    this.owner.fill(index, row, row + seriesCount)
-    this.tsMs.fill(commonTsMs, row, row + seriesCount)
-    for (let series = 0, word = idsAt; series < seriesCount; series++, row++) {
-      idLo[row] = u32[word++]!
-      idHi[row] = u32[word++]!
-      value[row] = f64[valuesAt + series]!
-    }
-    this.rows = row
-    if (seriesCount > 0) this.touch(owner, commonTsMs)
-  }
-
-  private addPoints(entry: EntryReader, index: number, owner: BlockOwner): void {
-    const { u32, f64 } = entry
-    let row = this.rows
-    let point = 0
-    for (let series = 0; series < entry.seriesCount; series++) {
-      const count = entry.hasCounts ? u32[entry.countsAt + series]! : 1
-      for (let last = point + count; point < last; point++) {
-        const tsMs = entry.hasTimes ? f64[entry.timesAt + point]! : entry.commonTsMs
-        if (tsMs < owner.lockedBeforeMs) {
-          this.dropped.retentionLocked++
-          continue
-        }
-        this.owner[row] = index
-        this.idLo[row] = u32[entry.idsAt + series * 2]!
-        this.idHi[row] = u32[entry.idsAt + series * 2 + 1]!
-        this.tsMs[row] = tsMs
-        this.value[row++] = f64[entry.valuesAt + point]!
-        this.touch(owner, tsMs)
-      }
-    }
-    this.rows = row
+  private addLoose(entry: EntryReader, owner: BlockOwner): void {
+    const { f64 } = entry
+    this.dropped.retentionLocked += this.held.addLoose(owner.held, entry, owner.lockedBeforeMs)
+    const times = entry.hasTimes ? f64.subarray(entry.timesAt, entry.timesAt + entry.pointCount) : [entry.commonTsMs]
+    for (const tsMs of times) if (tsMs >= owner.lockedBeforeMs) this.touch(owner, tsMs)
   }
 
   /** Records the cell that a sample falls into. */
@@ -268,7 +291,15 @@ export class SampleBlock {
     const companyId = entry.companyId()
     const serverId = entry.serverId()
     const { purged, lockedBeforeMs } = ruleOf(companyId, serverId)
-    const owner = { companyId, serverId, cells: new Set<number>(), lastCellMs: -1, purged, lockedBeforeMs, spans: [] }
+    const owner = {
+      companyId,
+      serverId,
+      cells: new Set<number>(),
+      lastCellMs: -1,
+      purged,
+      lockedBeforeMs,
+      held: emptyChain(),
+    }
     this.owners.push(owner)
     this.ownersByName.set(companyId + serverId, owner)
     return index
@@ -289,32 +320,11 @@ export class SampleBlock {
     }
   }
 
-  private reserve(more: number): void {
-    if (this.rows + more <= this.owner.length) return
-    const length = Math.max(Math.ceil(this.owner.length * 1.5), this.rows + more)
-    this.owner = grown32(this.owner, length)
-    this.idLo = grown32(this.idLo, length)
-    this.idHi = grown32(this.idHi, length)
-    this.tsMs = grown64(this.tsMs, length)
-    this.value = grown64(this.value, length)
-  }
-
-  /** Ranks of the owners in ClickHouse's order of (company, server). */
-  private ownerRanks(): Uint32Array {
-    const order = Uint32Array.from(this.owners.keys())
-    const words = this.ownerWords
-    order.sort((a, b) => compareServerWords(words, a * WORDS_PER_SERVER, b * WORDS_PER_SERVER))
-    const ranks = new Uint32Array(order.length)
-    for (let rank = 0; rank < order.length; rank++) ranks[order[rank]!] = rank
-    return ranks
-  }
-
-  /** Drops the rows that an owner has in the block, and those that still come for it. */
+  /** Drops the points that an owner has in the block, and those that still come for it. */
   purge(owner: BlockOwner): void {
     if (owner.purged) return
     owner.purged = true
-    for (let span = 0; span < owner.spans.length; span += 2)
-      this.dropped.purged += owner.spans[span + 1]! - owner.spans[span]!
+    this.dropped.purged += owner.held.points
   }
 
   /** The start of the oldest cell that a server's points in this block fall into; Infinity when it has none. */
@@ -323,14 +333,18 @@ export class SampleBlock {
     return !owner || owner.purged ? Number.POSITIVE_INFINITY : Math.min(...owner.cells)
   }
 
-  /** The points of a server in this block, in the order of arrival. */
-  *bufferedOf(companyId: string, serverId: string): Generator<BufferedPoint, void> {
+  /** Visits the points of a server in this block, in the order of arrival. */
+  eachBuffered(companyId: string, serverId: string, take: TakePoint): void {
     const owner = this.ownersByName.get(companyId + serverId)
     if (!owner || owner.purged) return
-    const { idLo, idHi, tsMs, value } = this
-    for (let span = 0; span < owner.spans.length; span += 2)
-      for (let row = owner.spans[span]!; row < owner.spans[span + 1]!; row++)
-        yield { lo: idLo[row]!, hi: idHi[row]!, tsMs: Math.floor(tsMs[row]!), value: value[row]! + 0 }
+    this.held.eachPoint(owner.held, (lo, hi, tsMs, value) => take(lo, hi, Math.floor(tsMs), value + 0))
+  }
+
+  /** The same points as objects. */
+  bufferedOf(companyId: string, serverId: string): BufferedPoint[] {
+    const points: BufferedPoint[] = []
+    this.eachBuffered(companyId, serverId, (lo, hi, tsMs, value) => points.push({ lo, hi, tsMs, value }))
+    return points
   }
 
   /** The servers of a company that have points in this block. */
@@ -339,36 +353,29 @@ export class SampleBlock {
       if (owner.companyId === companyId && !owner.purged) yield owner.serverId
   }
 
-  /** `bufferedOf` for readers of thousands of servers: a generator would cost more than what is done with a point. */
-  eachBuffered(companyId: string, serverId: string, take: TakePoint): void {
-    const owner = this.ownersByName.get(companyId + serverId)
-    if (!owner || owner.purged) return
-    const { idLo, idHi, tsMs, value } = this
-    for (let span = 0; span < owner.spans.length; span += 2)
-      for (let row = owner.spans[span]!; row < owner.spans[span + 1]!; row++)
-        take(idLo[row]!, idHi[row]!, Math.floor(tsMs[row]!), value[row]! + 0)
-  }
-
   /**
-   * Writes the points as a block of samples_raw, in the order of the table's key. `seq` orders blocks: of two points of
-   * one series and time in different blocks, the one with the higher seq counts; within the block the one added last
-   * counts. Yields after each server, so that the thread can do other work. Returns the number of points written; with
-   * 0 the writer is unchanged.
+   * Writes the next part of the points as a block of samples_raw, in the order of the table's key. `seq` orders blocks:
+   * of two points of one series and time in different blocks, the one with the higher seq counts; within the block the
+   * one added last counts. Yields after each server, so that the thread can do other work. Returns the number of points
+   * written; with 0 nothing is left, and the writer is unchanged.
    */
   *writing(writer: NativeWriter, seq: number): Generator<void, number> {
-    const { order, chunks } = this.scratch
-    this.scratch.reserve(this.owner.length)
+    const { chunks, part } = this.scratch
     chunks.clear()
-    const columns = { owner: this.owner, idLo: this.idLo, idHi: this.idHi, tsMs: this.tsMs }
-    let kept = 0
-    for (const { begin, end } of orderRows(columns, this.rows, this.ownerRanks(), order)) {
-      const next = this.keep(begin, end, kept)
-      this.addChunks(kept, next)
-      kept = next
+    part.count = 0
+    this.partOwners.length = 0
+    this.inOrder ??= this.ownersInOrder()
+    for (; this.ownersWritten < this.inOrder.length; this.ownersWritten++) {
+      const index = this.inOrder[this.ownersWritten]!
+      const begin = part.count
+      if (begin > 0 && begin + this.owners[index]!.held.points > this.partPoints) break
+      this.putOwner(this.owners[index]!)
+      if (part.count === begin) continue
+      this.addChunks(index, begin, part.count)
+      this.partOwners.push({ owner: this.owners[index]!, end: part.count })
       yield
     }
-    this.written = kept
-    if (kept === 0) return 0
+    if (part.count === 0) return 0
     const { count } = chunks
     writer.begin(6, count)
     this.writeUuids(writer, 'company_id', 0, count)
@@ -378,7 +385,7 @@ export class SampleBlock {
     writeSame(writer, { name: 'seq', type: 'UInt64', bytesPerRow: 8 }, seq, count)
     const points = chunks.points.written()
     writer.put(writer.column({ name: 'points', type: 'String', bytesPerRow: 1 }, points.length), points, points.length)
-    return kept
+    return part.count
   }
 
   /** Runs `writing` to its end without yielding. */
@@ -390,83 +397,112 @@ export class SampleBlock {
     }
   }
 
-  /** The rows of the last `write`, server by server. Valid until the block is cleared. */
-  *servers(): Generator<ServerRows, void> {
-    const { decimals, digits } = this.scratch
-    const { rows } = this.scratch.order
-    const { idLo, idHi, tsMs, value } = this
-    const written = { rows, idLo, idHi, tsMs, value, decimals, digits }
-    for (let at = 0; at < this.written; ) {
-      const index = this.owner[rows[at]!]!
-      const end = this.endOfOwner(at, index)
-      yield { owner: this.owners[index]!, written, begin: at, end }
-      at = end
+  /** The points of the last part, server by server. Valid until the next part is written or the block is cleared. */
+  *servers(): Generator<ServerPoints, void> {
+    let begin = 0
+    for (const { owner, end } of this.partOwners) {
+      yield { owner, written: this.scratch.part, begin, end }
+      begin = end
     }
   }
 
-  /** The end of the owner's rows that begin at `begin`, found in doubling and then halving steps. */
-  private endOfOwner(begin: number, index: number): number {
-    const { rows } = this.scratch.order
-    const isOwn = (at: number): boolean => at < this.written && this.owner[rows[at]!] === index
-    let step = 64
-    while (isOwn(begin + step)) step *= 2
-    let low = begin + (step > 64 ? step / 2 : 0)
-    let high = Math.min(begin + step, this.written)
-    while (high - low > 1) {
-      const middle = (low + high) >>> 1
-      if (isOwn(middle)) low = middle
-      else high = middle
-    }
-    return high
+  /** Indexes of the owners in ClickHouse's order of (company, server). */
+  private ownersInOrder(): Uint32Array {
+    const words = this.ownerWords
+    return Uint32Array.from(this.owners.keys()).sort((a, b) =>
+      compareServerWords(words, a * WORDS_PER_SERVER, b * WORDS_PER_SERVER),
+    )
   }
 
-  /** Moves the rows of an owner that are to be written from [begin, end) of the order to `to`; returns their end. */
-  private keep(begin: number, end: number, to: number): number {
-    const { decimals, digits, times } = this.scratch
-    const { rows } = this.scratch.order
-    const { idLo, idHi, tsMs, value } = this
-    const { purged, lockedBeforeMs, cells } = this.owners[this.owner[rows[begin]!]!]!
-    if (purged) return to
-    const mayBeLocked = Math.min(...cells) < lockedBeforeMs
-    let kept = to
-    for (let at = begin; at < end; at++) {
-      const row = rows[at]!
-      if (mayBeLocked && tsMs[row]! < lockedBeforeMs) {
+  /** Appends the points of an owner that are to be written to the part. */
+  private putOwner(owner: BlockOwner): void {
+    if (owner.purged || owner.held.points === 0) return
+    this.scratch.part.reserve(owner.held.points)
+    const { list } = owner.held
+    if (list?.byId) this.putPlain(owner, list, list.byId)
+    else this.putLoose(owner)
+  }
+
+  /** The points of an owner whose batches all have the same series: series by series, from one batch to the next. */
+  private putPlain({ held, lockedBeforeMs }: BlockOwner, list: SeriesList, byId: Uint32Array): void {
+    const { part, byTime } = this.scratch
+    this.dropped.retentionLocked += this.held.byTime(held, lockedBeforeMs, byTime) * byId.length
+    const { idLo, idHi, tsMs, value, decimals, digits } = part
+    let at = part.count
+    for (let order = 0; order < byId.length; order++) {
+      const series = byId[order]!
+      const lo = list.idLo[series]!
+      const hi = list.idHi[series]!
+      for (let batch = 0; batch < byTime.length; batch++, at++) {
+        const { values, slot, tsMs: batchMs } = byTime[batch]!
+        const point = values[slot + series]!
+        idLo[at] = lo
+        idHi[at] = hi
+        // The store keeps whole milliseconds.
+        tsMs[at] = Math.floor(batchMs)
+        value[at] = point
+        decimals[at] = splitDecimal(point, at, digits)
+      }
+    }
+    part.count = at
+  }
+
+  /** The points of any other owner. */
+  private putLoose({ held, lockedBeforeMs }: BlockOwner): void {
+    const { loose, order } = this.scratch
+    loose.clear(held.points)
+    this.held.eachPoint(held, (lo, hi, tsMs, value) => {
+      if (tsMs < lockedBeforeMs) {
         this.dropped.retentionLocked++
-        continue
+        return
       }
-      // The store keeps whole milliseconds.
-      const time = Math.floor(tsMs[row]!)
-      if (kept > to && times[kept - 1] === time) {
-        const last = rows[kept - 1]!
-        if (idLo[last] === idLo[row] && idHi[last] === idHi[row]) kept--
-      }
-      decimals[kept] = splitDecimal(value[row]!, kept, digits)
-      times[kept] = time
-      rows[kept++] = row
-    }
-    return kept
+      const row = loose.count++
+      loose.idLo[row] = lo
+      loose.idHi[row] = hi
+      loose.tsMs[row] = tsMs
+      loose.value[row] = value
+    })
+    order.reserve(loose.count)
+    for (const { begin, end } of orderRows(loose, loose.count, ONE_RANK, order)) this.putOrdered(begin, end)
   }
 
-  /** Encodes the rows [begin, end) of the order, all of one owner, as chunks. */
-  private addChunks(begin: number, end: number): void {
-    const { chunks, times, decimals, digits } = this.scratch
-    const { rows } = this.scratch.order
-    const { idLo, idHi } = this
+  /** Appends loose points in their order; of those with one series and whole millisecond the last counts. */
+  private putOrdered(begin: number, end: number): void {
+    const { loose, order, part } = this.scratch
+    const { rows } = order
+    const { idLo, idHi, tsMs, value, decimals, digits } = part
+    const from = part.count
+    let kept = from
+    for (let index = begin; index < end; index++) {
+      const row = rows[index]!
+      const lo = loose.idLo[row]!
+      const hi = loose.idHi[row]!
+      const wholeMs = Math.floor(loose.tsMs[row]!)
+      if (kept > from && tsMs[kept - 1] === wholeMs && idLo[kept - 1] === lo && idHi[kept - 1] === hi) kept--
+      idLo[kept] = lo
+      idHi[kept] = hi
+      tsMs[kept] = wholeMs
+      value[kept] = loose.value[row]!
+      decimals[kept] = splitDecimal(loose.value[row]!, kept, digits)
+      kept++
+    }
+    part.count = kept
+  }
+
+  /** Encodes the points [begin, end) of the part, all of one owner, as chunks. */
+  private addChunks(owner: number, begin: number, end: number): void {
+    const { chunks, part } = this.scratch
+    const { idLo, idHi, tsMs, decimals, digits } = part
     for (let at = begin; at < end; ) {
-      const first = rows[at]!
-      const lo = idLo[first]!
-      const hi = idHi[first]!
-      const firstMs = times[at]!
+      const lo = idLo[at]!
+      const hi = idHi[at]!
+      const firstMs = tsMs[at]!
       const beforeMs = Math.min(firstMs + CHUNK_SPAN_MS, firstMs - (firstMs % DAY_MS) + DAY_MS)
       const most = Math.min(end, at + CHUNK_POINTS_MAX)
       let next = at + 1
-      for (; next < most; next++) {
-        const row = rows[next]!
-        if (idLo[row] !== lo || idHi[row] !== hi || times[next]! >= beforeMs) break
-      }
-      chunks.add(this.owner[first]!, lo, hi, firstMs)
-      chunks.points.add(times, decimals, digits, at, next)
+      while (next < most && idLo[next] === lo && idHi[next] === hi && tsMs[next]! < beforeMs) next++
+      chunks.add(owner, lo, hi, firstMs)
+      chunks.points.add(tsMs, decimals, digits, at, next)
       at = next
     }
   }

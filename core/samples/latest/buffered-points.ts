@@ -1,6 +1,7 @@
 // Buffered points: read from the bus and not stored yet. Queries add them to what the store has.
 import type { SeriesId } from '../../series/series-key.ts'
-import type { BufferedPoint, TakePoint } from '../block/sample-block.ts'
+import type { TakePoint } from '../block/held-batches.ts'
+import type { BufferedPoint } from '../block/sample-block.ts'
 import type { StoredNewest } from './newest-values.ts'
 
 /** The buffered points of a server, in the order of arrival. */

@@ -5,7 +5,7 @@
 // bound the store is asked.
 import { limits } from '../../limits.ts'
 import type { SeriesId } from '../../series/series-key.ts'
-import type { BlockOwner, ServerRows, WrittenRows } from '../block/sample-block.ts'
+import type { BlockOwner, ServerPoints, WrittenPoints } from '../block/sample-block.ts'
 
 /** The newest value of a series of a server. */
 export type NewestValue = { readonly key: string; readonly value: number; readonly tsMs: number }
@@ -114,7 +114,7 @@ export class NewestValues {
    * Takes stored samples of a server. `isOwn` says whether all samples of the server pass through here; others are
    * ignored.
    */
-  take({ owner, written, begin, end }: ServerRows, nowMs: number, isOwn: (owner: BlockOwner) => boolean): void {
+  take({ owner, written, begin, end }: ServerPoints, nowMs: number, isOwn: (owner: BlockOwner) => boolean): void {
     if (Math.abs(nowMs - this.sweptAtMs) >= SWEEP_MS) this.sweep(nowMs)
     const server = this.servers.get(nameOf(owner)) ?? this.add(owner, nowMs, isOwn)
     if (!server) return
@@ -142,17 +142,18 @@ export class NewestValues {
   }
 
   /** Takes rows of a server; rows and series are both ordered by id and walked side by side. */
-  private takeRows(server: Server, written: WrittenRows, begin: number, end: number): void {
+  private takeRows(server: Server, written: WrittenPoints, begin: number, end: number): void {
     const { filter } = this
     const mask = filter.length - 1
     const { known, tsMs, value } = server
-    const { rows, idLo, idHi } = written
+    const { idLo, idHi } = written
     let at = 0
     for (let index = begin; index < end; index++) {
-      const row = rows[index]!
-      const lo = idLo[row]! | 0
+      const lo = idLo[index]! | 0
+      // Of the points of a series only the last counts.
+      if (index + 1 < end && (idLo[index + 1]! | 0) === lo && idHi[index + 1] === idHi[index]) continue
       if ((filter[(lo >>> 5) & mask]! & (1 << (lo & 31))) === 0) continue
-      const hi = idHi[row]! | 0
+      const hi = idHi[index]! | 0
       // Nearly always the row belongs to the same series as the row before, or to the next one.
       if (at < known.length && known[at]!.lo !== lo) at++
       if (at >= known.length || known[at]!.lo !== lo || known[at]!.hi !== hi) {
@@ -160,12 +161,12 @@ export class NewestValues {
         if (place < 0) continue
         at = place
       }
-      // The store has whole milliseconds. Of two samples with one time the later arrival counts.
-      const rowMs = Math.floor(written.tsMs[row]!)
-      if (rowMs < tsMs[at]!) continue
-      tsMs[at] = rowMs
+      // Of two samples with one time the later arrival counts.
+      const pointMs = written.tsMs[index]!
+      if (pointMs < tsMs[at]!) continue
+      tsMs[at] = pointMs
       // Turns minus zero into zero, as the store does.
-      value[at] = written.value[row]! + 0
+      value[at] = written.value[index]! + 0
     }
   }
 

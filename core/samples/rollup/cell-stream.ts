@@ -1,7 +1,7 @@
 // The open cells of both widths: samples are added to cells of 5 minutes, and these are added to cells of an hour when
 // they are stored.
 import { cellMs } from '../../query/query-plan.ts'
-import type { ServerRows } from '../block/sample-block.ts'
+import type { ServerPoints } from '../block/sample-block.ts'
 import { type CellOwner, type CellsOfStart, OpenCells, STARTS_MAX } from './open-cells.ts'
 
 export class CellStream {
@@ -31,7 +31,7 @@ export class CellStream {
    * Takes samples of a server that are stored. Cells that end by `claimedBeforeMs` are left out: for these the caller
    * calls `late`.
    */
-  add({ owner, written, begin, end }: ServerRows, claimedBeforeMs: number): void {
+  add({ owner, written, begin, end }: ServerPoints, claimedBeforeMs: number): void {
     const fine = this['5m']
     // A server that sends a long backlog: picking the samples of each cell would take too long, so its cells are marked
     // dirty.

@@ -3,7 +3,7 @@
 // time was added here, each newer than the one before in its series. All other cells are marked dirty (`isRaw`) by
 // server and start, and are computed from the raw samples.
 
-import type { WrittenRows } from '../block/sample-block.ts'
+import type { WrittenPoints } from '../block/sample-block.ts'
 import { addSample, addToCell, CellRows, isExact, PIECE_ROWS } from './cell-rows.ts'
 
 /**
@@ -102,8 +102,8 @@ export class OpenCells {
     this.into(owner, startMs, (cells, server) => this.mergeCells(cells, server, rows, begin, end, offsetMs))
   }
 
-  /** Adds the samples of rows [begin, end), all of one server, that fall into the cells that start at `startMs`. */
-  addSamples(owner: CellOwner, startMs: number, written: WrittenRows, begin: number, end: number): void {
+  /** Adds the samples of points [begin, end), all of one server, that fall into the cells that start at `startMs`. */
+  addSamples(owner: CellOwner, startMs: number, written: WrittenPoints, begin: number, end: number): void {
     this.into(owner, startMs, (cells, server) => this.mergeSamples(cells, server, written, begin, end))
   }
 
@@ -176,23 +176,22 @@ export class OpenCells {
   private mergeSamples(
     cells: CellsOfStart,
     server: ServerCells,
-    written: WrittenRows,
+    written: WrittenPoints,
     begin: number,
     end: number,
   ): boolean {
-    const { rows, idLo, idHi, tsMs, decimals, digits } = written
+    const { idLo, idHi, tsMs, decimals, digits } = written
     const { startMs } = cells
     const { widthMs } = this
     let { chunk, start: at } = server
     let { idLo: chunkLo, idHi: chunkHi } = chunk
     let to = at + server.length
     for (let index = begin; index < end; index++) {
-      const row = rows[index]!
-      const after = tsMs[row]! - startMs
+      const after = tsMs[index]! - startMs
       if (after < 0 || after >= widthMs) continue
       // Compared as signed words, which costs half as much. Nearly always the next series has the next row.
-      const lo = idLo[row]! | 0
-      const hi = idHi[row]! | 0
+      const lo = idLo[index]! | 0
+      const hi = idHi[index]! | 0
       if (at < to && ((chunkLo[at]! | 0) !== lo || (chunkHi[at]! | 0) !== hi)) at++
       if (at >= to || (chunkLo[at]! | 0) !== lo || (chunkHi[at]! | 0) !== hi) {
         at = findRow(chunk, at, to, hi >>> 0, lo >>> 0)
@@ -205,8 +204,7 @@ export class OpenCells {
           at = findRow(chunk, server.start, to, hi >>> 0, lo >>> 0)
         }
       }
-      // The store keeps whole milliseconds.
-      if (!addSample(chunk, at, after | 0, decimals[index]!, digits[index]!)) return false
+      if (!addSample(chunk, at, after, decimals[index]!, digits[index]!)) return false
     }
     return true
   }
@@ -214,18 +212,17 @@ export class OpenCells {
   private widenForSamples(
     cells: CellsOfStart,
     server: ServerCells,
-    { rows, idLo, idHi, tsMs }: WrittenRows,
+    { idLo, idHi, tsMs }: WrittenPoints,
     begin: number,
     end: number,
   ): boolean {
     const { wanted } = this
     let count = 0
     for (let index = begin; index < end && count < PIECE_ROWS; index++) {
-      const row = rows[index]!
-      const after = tsMs[row]! - cells.startMs
+      const after = tsMs[index]! - cells.startMs
       if (after < 0 || after >= this.widthMs) continue
-      wanted.idLo[count] = idLo[row]!
-      wanted.idHi[count++] = idHi[row]!
+      wanted.idLo[count] = idLo[index]!
+      wanted.idHi[count++] = idHi[index]!
     }
     return this.widen(cells, server, wanted, 0, count)
   }

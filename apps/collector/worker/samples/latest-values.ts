@@ -2,7 +2,7 @@
 // store. After a start the store is read for all servers, a few at a time; until that is done, a server's first answer
 // is the store's.
 
-import type { ServerRows } from '../../../../core/samples/block/sample-block.ts'
+import type { ServerPoints } from '../../../../core/samples/block/sample-block.ts'
 import type { SeriesDefinition } from '../../../../core/samples/block/series-definitions.ts'
 import {
   type BufferedCompany,
@@ -108,7 +108,7 @@ export class LatestValues {
   }
 
   /** Takes samples of a server that are stored. */
-  take(server: ServerRows): void {
+  take(server: ServerPoints): void {
     const { nowMs, isOwn } = this.options
     if (this.state === 'holding') this.buffered.take(server, nowMs(), owner => isOwn(owner.serverId))
   }

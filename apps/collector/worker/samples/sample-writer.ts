@@ -5,7 +5,6 @@
 // store is down the writer reads no more than one block: the bus is the buffer, and it is bounded (decisions G-135 and
 // G-142).
 
-import { totalmem } from 'node:os'
 import { assert } from '../../../../core/assert.ts'
 import { backoffMs } from '../../../../core/backoff.ts'
 import { EntryReader } from '../../../../core/bus/entry.ts'
@@ -18,8 +17,8 @@ import {
   type BufferedPoint,
   CELL_5M_MS,
   type DroppedRows,
-  SampleBlock,
-  type ServerRows,
+  type SampleBlock,
+  type ServerPoints,
 } from '../../../../core/samples/block/sample-block.ts'
 import { type SeriesDefinition, writeSeriesBlock } from '../../../../core/samples/block/series-definitions.ts'
 import { type BufferedCompany, idOf } from '../../../../core/samples/latest/buffered-points.ts'
@@ -29,12 +28,8 @@ import type { ClickHouse } from '../../store/clickhouse/clickhouse.ts'
 import { insertLateCells } from '../../store/clickhouse/samples-rollups.ts'
 import { runYielding, TimeSlice } from '../../yield-if-due.ts'
 import type { LateCellTracker } from './late-cell-tracker.ts'
+import { BLOCK_BYTES, newPendingBlock, type PendingBlock } from './pending-block.ts'
 
-/**
- * A block is stored when it was buffered for long enough, or when two such blocks would take more than a 32nd of the
- * memory, at 28 bytes for each point.
- */
-const BLOCK_ROWS = Math.min(12_000_000, Math.max(1_000_000, Math.floor(memoryBytes() / 32 / (2 * 28))))
 const BLOCK_WAIT_MS = 1_000
 const LATE_WAIT_MS = 60_000
 /** The shortest retention of any plan. */
@@ -45,27 +40,6 @@ const POLL_MS = 100
 const REST_MIN_MS = 50
 const READ_BYTES_MAX = 2 * 1024 * 1024
 const BACKOFF = { startMs: 1_000, capMs: 30_000 }
-
-/** A block and what belongs to it. There are two: one fills while the other is being inserted. */
-type PendingBlock = {
-  readonly block: SampleBlock
-  /** First and last position of each partition in the block. */
-  readonly positions: Map<number, { first: number; last: number }>
-  entries: number
-  bytes: number
-  firstAtMs: number
-  /** When the oldest of its entries was received. */
-  receivedAtMs: number
-}
-
-const newPendingBlock = (scratch: BlockScratch): PendingBlock => ({
-  block: new SampleBlock(scratch),
-  positions: new Map(),
-  entries: 0,
-  bytes: 0,
-  firstAtMs: 0,
-  receivedAtMs: Number.POSITIVE_INFINITY,
-})
 
 type SampleWriterOptions = {
   readonly store: ClickHouse
@@ -91,7 +65,7 @@ type SampleWriterOptions = {
   /** Receives the cells that become late, before their samples can be read. */
   readonly lateCellTracker?: LateCellTracker
   /** Called when samples of a server are stored and visible in the store. */
-  readonly onStored?: (server: ServerRows) => void
+  readonly onStored?: (server: ServerPoints) => void
   /**
    * How long samples are buffered at most, and how many bytes of the bus they may take, since buffered entries stay on
    * the bus and count against its bound.
@@ -169,10 +143,9 @@ export class SampleWriter {
     return this.active.block.rows
   }
 
-  /** The buffered points of a server, in the order of arrival. Some may become stored while they are read. */
-  *bufferedOf(companyId: string, serverId: string): Generator<BufferedPoint, void> {
-    if (this.insertingBlock) yield* this.insertingBlock.block.bufferedOf(companyId, serverId)
-    yield* this.active.block.bufferedOf(companyId, serverId)
+  /** The buffered points of a server, in the order of arrival. */
+  bufferedOf(companyId: string, serverId: string): BufferedPoint[] {
+    return this.unstoredBlocks().flatMap(block => block.bufferedOf(companyId, serverId))
   }
 
   /** What is buffered of a whole company. */
@@ -351,7 +324,7 @@ export class SampleWriter {
   /** Consumes until stopped. */
   async run(): Promise<void> {
     while (!this.isStopping) {
-      const readCount = this.active.block.rows < BLOCK_ROWS ? await this.readOnce() : 0
+      const readCount = this.active.block.bytes < BLOCK_BYTES ? await this.readOnce() : 0
       this.announce()
       if (this.isDue()) await this.send()
       else if (readCount === 0) await this.rest()
@@ -364,7 +337,7 @@ export class SampleWriter {
     if (positions.size === 0 && block.rows === 0) return false
     const { nowMs, hold } = this.options
     const waitedMs = nowMs() - firstAtMs
-    if (block.rows >= BLOCK_ROWS || bytes >= (hold?.bytes ?? Number.POSITIVE_INFINITY)) return true
+    if (block.bytes >= BLOCK_BYTES || bytes >= (hold?.bytes ?? Number.POSITIVE_INFINITY)) return true
     // Samples for cells that are computed already are stored soon, so that the pass after the next computes these cells
     // again.
     const isLate = block.oldestCellMs + CELL_5M_MS <= this.computedBeforeMs()
@@ -516,7 +489,7 @@ export class SampleWriter {
   }
 
   private async insert(pending: PendingBlock): Promise<void> {
-    const { store, bus } = this.options
+    const { bus } = this.options
     const ranges = [...pending.positions].map(([partition, { first, last }]) => `${partition}:${first}-${last}`)
     // After `readAnew` the block has no positions any more; it gets a random token.
     const token = `${this.options.tokenPrefix?.() ?? ''}${ranges.join(',') || crypto.randomUUID()}`
@@ -524,20 +497,13 @@ export class SampleWriter {
     await this.learnRetention(pending.block)
     // The write-locked zone may have moved over samples that were buffered for long.
     for (const owner of pending.block.owners) owner.lockedBeforeMs = this.lockedBeforeMs(owner.companyId)
-    const rows = await runYielding(pending.block.writing(this.samples, this.lastSeq))
     while (this.announcing || (this.definitions.length > 0 && !this.isAborted)) await this.announceNow()
-    if (rows > 0) {
-      const startedMs = performance.now()
-      const samples = this.samples.finish()
-      await this.persist(() => store.insertBlock('samples_raw', samples, token))
-      if (!this.isAborted) this.options.onInserted(rows, (performance.now() - startedMs) / 1000)
+    for (let part = 0; !this.isAborted; part++) {
+      const rows = await runYielding(pending.block.writing(this.samples, this.lastSeq))
+      if (rows === 0) break
+      await this.insertPart(pending.block, rows, `${token}/${part}`)
     }
     if (this.isAborted) return
-    const late = await this.handOver(pending.block)
-    const noted = this.options.lateCellTracker?.add(late)
-    if (late.length > 0) await this.persist(() => insertLateCells(store, token, late))
-    if (this.isAborted) return
-    if (noted) noted.isNoted = true
     for (const [partition, { last }] of pending.positions) {
       // While this is retried the bus may come back without the entries that were read; then nothing is passed.
       const isOfThisBus = (): boolean => pending.positions.has(partition)
@@ -546,14 +512,28 @@ export class SampleWriter {
       })
       if (isOfThisBus()) this.passedTo.set(partition, last)
     }
-    this.rowsStored += rows
     this.blocksStored++
   }
 
+  /** Stores the part of the block that was written last. */
+  private async insertPart(block: SampleBlock, rows: number, token: string): Promise<void> {
+    const { store, lateCellTracker } = this.options
+    const startedMs = performance.now()
+    const samples = this.samples.finish()
+    await this.persist(() => store.insertBlock('samples_raw', samples, token))
+    if (this.isAborted) return
+    this.options.onInserted(rows, (performance.now() - startedMs) / 1000)
+    this.rowsStored += rows
+    const late = await this.handOver(block)
+    const noted = lateCellTracker?.add(late)
+    if (late.length > 0) await this.persist(() => insertLateCells(store, token, late))
+    if (noted && !this.isAborted) noted.isNoted = true
+  }
+
   /**
-   * Adds stored samples to the stream of open cells. Returns the late cells: those that a rollup pass may have computed
-   * before these samples became visible. Runs after the insert and in one synchronous step for each server, so that a
-   * pass finds each sample either in the stream or among the late cells.
+   * Adds the stored samples of a part to the stream of open cells. Returns the late cells: those that a rollup pass may
+   * have computed before these samples became visible. Runs after the insert and in one synchronous step for each
+   * server, so that a pass finds each sample either in the stream or among the late cells.
    */
   private async handOver(block: SampleBlock): Promise<LateCell[]> {
     const { stream, onStored } = this.options
@@ -590,9 +570,4 @@ export class SampleWriter {
       }
     }
   }
-}
-
-/** The memory of the host, or the part of it that this process may use (container limit). */
-function memoryBytes(): number {
-  return Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY)
 }

@@ -26,7 +26,8 @@ export const alertingDirOf = (config: WorkerConfig): string =>
  * time.
  */
 const HOLD_MS = 300_000
-const HOLD_SHARE = 1 / 8
+const HOLD_AGE_SHARE = 1 / 8
+const HOLD_BYTES_SHARE = 1 / 2
 
 export class FileWorkerStorage implements WorkerStorage {
   readonly shards: WorkerStorage['shards']
@@ -52,11 +53,11 @@ export class FileWorkerStorage implements WorkerStorage {
     this.outbox = store
     this.tombstones = new Tombstones(join(config.data_dir, 'tombstones.json'), nowMs)
     this.shards = { kind: 'file', busPath: paths.bus, dataDir, snapshotDir }
-    // Held samples stay on the bus, and must leave most of it free for batches that arrive while the store is
+    // Held samples stay on the bus, and must leave room in it for batches that arrive while the store is
     // unreachable.
     const hold = {
-      ms: Math.min(HOLD_MS, config['bus.max_age'] * HOLD_SHARE),
-      bytes: config['bus.max_bytes'] * HOLD_SHARE,
+      ms: Math.min(HOLD_MS, config['bus.max_age'] * HOLD_AGE_SHARE),
+      bytes: config['bus.max_bytes'] * HOLD_BYTES_SHARE,
     }
     this.samplesBus = { kind: 'file', path: paths.bus, hold }
     this.groups = {
