@@ -4,7 +4,7 @@
 // after draining.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { FileBusWriter } from '../apps/collector/bus/file-bus-writer.ts'
+import { FileBusWriter, GROUP_WAIT_MS } from '../apps/collector/bus/file-bus-writer.ts'
 import { allCollectorKeys, collectorPaths, loadCollectorConfig } from '../apps/collector/config.ts'
 import { ChecksFeed } from '../apps/collector/hub-link/checks-feed.ts'
 import { startIngest } from '../apps/collector/ingest/ingest.ts'
@@ -59,7 +59,7 @@ const bus = new FileBusWriter({
   path: paths.bus,
   bytesMax: config['bus.max_bytes'],
   ageMaxMs: config['bus.max_age'],
-  groupWaitMs: 2,
+  groupWaitMs: GROUP_WAIT_MS,
   nowMs,
   onPublished: () => wake(),
   onError: error => log.error({ err: error }, 'bus'),

@@ -2,7 +2,7 @@
 // executables wire theirs, with the hub's metrics beside its own.
 import type { Logger } from 'pino'
 import type { BusWriter } from '../collector/bus/bus.ts'
-import { FileBusWriter } from '../collector/bus/file-bus-writer.ts'
+import { FileBusWriter, GROUP_WAIT_MS } from '../collector/bus/file-bus-writer.ts'
 import { ThreadBus } from '../collector/bus/thread-bus.ts'
 import { type AllCollectorConfig, collectorPaths } from '../collector/config.ts'
 import { AgentFeeds } from '../collector/hub-link/agent-feeds.ts'
@@ -118,7 +118,7 @@ async function openBus(parts: SiteCollectorParts, onPublished: () => void): Prom
     path: collectorPaths(config.data_dir).bus,
     bytesMax: config['bus.max_bytes'],
     ageMaxMs: config['bus.max_age'],
-    groupWaitMs: 2,
+    groupWaitMs: GROUP_WAIT_MS,
   }
   const onError = (error: unknown) => log.error({ err: error }, 'cannot write to the bus; agents keep their batches')
   if (!hasListenerThreads(parts)) return new FileBusWriter({ ...options, nowMs: Date.now, onPublished, onError })

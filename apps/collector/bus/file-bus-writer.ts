@@ -18,6 +18,16 @@ const FREE_BYTES_MIN = 64 * 1024 * 1024
 /** How often, at most, the free disk is checked and a refusal recorded. */
 const REST_MS = 1000
 /**
+ * The minimum time between two commits that suits a host: a commit costs as much as the rest of what ingest does for a
+ * batch, so of a fleet that sends slowly a few share one.
+ */
+export const GROUP_WAIT_MS = 5
+/** From this rate on many entries share a commit anyway, and agents are answered sooner. */
+const FAST_ENTRIES_A_MS = 0.6
+const FAST_GROUP_WAIT_MS = 2
+/** The rate is that of about so long. */
+const RATE_MS = 100
+/**
  * How often, at most, readers are told of commits. Each time wakes a thread, which costs more than what it then reads
  * of a fleet that sends a few hundred batches a second.
  */
@@ -28,7 +38,10 @@ export type FileBusOptions = {
   /** The bound: bytes and age of what at least one consumer has not passed. */
   readonly bytesMax: number
   readonly ageMaxMs: number
-  /** The minimum time between two commits; entries that come sooner are committed together. */
+  /**
+   * The minimum time between two commits; entries that come sooner are committed together. At high rates it is at most
+   * 2 ms.
+   */
   readonly groupWaitMs: number
   readonly nowMs: () => number
   /**
@@ -60,6 +73,8 @@ export class FileBusWriter implements BusWriter {
   private timer: ReturnType<typeof setTimeout> | null = null
   /** Earliest time of the next commit, on the monotonic clock. */
   private commitFromMs = 0
+  private committedAtMs = 0
+  private entriesAMs = 0
   /** Groups on disk that are not removed yet, oldest first: last position, size, time. */
   private held: { last: number; size: number; atMs: number }[] = []
   private heldFrom = 0
@@ -181,9 +196,18 @@ export class FileBusWriter implements BusWriter {
       refusal = 'failed'
       this.options.onError(error)
     }
-    this.commitFromMs = performance.now() + this.options.groupWaitMs
+    this.commitFromMs = performance.now() + this.groupWaitMs(count)
     outcome.resolve(refusal)
     if (refusal === null) this.published.raise()
+  }
+
+  /** How long the next commit waits after this one of so many entries. */
+  private groupWaitMs(count: number): number {
+    const nowMs = performance.now()
+    this.entriesAMs = this.entriesAMs * Math.exp((this.committedAtMs - nowMs) / RATE_MS) + count / RATE_MS
+    this.committedAtMs = nowMs
+    const { groupWaitMs } = this.options
+    return this.entriesAMs < FAST_ENTRIES_A_MS ? groupWaitMs : Math.min(groupWaitMs, FAST_GROUP_WAIT_MS)
   }
 
   async stats(): Promise<BusStats> {

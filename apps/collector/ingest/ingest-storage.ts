@@ -3,7 +3,7 @@
 import pTimeout from 'p-timeout'
 import type { Logger } from 'pino'
 import type { BusWriter } from '../bus/bus.ts'
-import { FileBusWriter } from '../bus/file-bus-writer.ts'
+import { FileBusWriter, GROUP_WAIT_MS } from '../bus/file-bus-writer.ts'
 import { RedisBusWriter } from '../bus/redis-bus.ts'
 import { ThreadBus } from '../bus/thread-bus.ts'
 import { collectorPaths, DISK_POLL_MS, heartbeatMaxAgeMs, type IngestConfig } from '../config.ts'
@@ -19,7 +19,6 @@ import type { RegistryBacking } from '../store/registry/registry.ts'
  * How often what other processes wrote to Redis (pushes, revocations, purges, reload calls) is looked for, at least.
  */
 const REDIS_POLL_MS = 500
-const BUS_GROUP_WAIT_MS = 5
 /** How long a start waits for Redis; after that ingest serves without it and answers 503. */
 const REDIS_WAIT_MS = 2_000
 
@@ -53,7 +52,7 @@ async function openBus(config: IngestConfig, log: Logger, thread: BusThread | nu
     path: collectorPaths(config.data_dir).bus,
     bytesMax: config['bus.max_bytes'],
     ageMaxMs: config['bus.max_age'],
-    groupWaitMs: BUS_GROUP_WAIT_MS,
+    groupWaitMs: GROUP_WAIT_MS,
   }
   const onPublished = () => {}
   const said = 'cannot write to the bus; agents keep their batches'
