@@ -29,6 +29,15 @@ test('a rule that holds, one that does not, one that waits, one that recovers: t
   expect(after({ recover_for_seconds: 60 }, 95, 85, 85)).toBe('open: recovering for 30 s of 60 s')
 })
 
+test('a value is told with a digit more than what it is compared with, and with as many as show on which side it is', () => {
+  expect(after({}, 97.30000000000001)).toBe('open: 97.3 > 90 holds')
+  expect(after({}, 90.00012345)).toBe('open: 90.0001 > 90 holds')
+  expect(after({}, 89.999)).toBe('89.999 > 90 does not hold')
+  expect(after({ threshold: 0.25 }, 0.123456)).toBe('0.123 > 0.25 does not hold')
+  expect(after({ threshold: 1e-7 }, 3.14159e-7)).toBe('open: 3.1e-7 > 1e-7 holds')
+  expect(after({ recover_threshold: 80 }, 95, 80.04)).toBe('open: 80.04 has not passed recover_threshold 80')
+})
+
 test('a stale sample, a gap, a silence of the series: why it did not open', () => {
   const stale = evaluationWith([ruleRecord({})])
   send(

@@ -15,6 +15,22 @@ import type { ServerAlerting } from './shard-messages.ts'
 const instant = (ms: number): string | null => (Number.isFinite(ms) && ms > 0 ? new Date(ms).toISOString() : null)
 const seconds = (ms: number): number => Math.max(0, Math.round(ms / 1000))
 
+const DIGITS_MAX = 15
+/** Digits after the point, as 2 of 0.25. */
+function decimalsOf(value: number): number {
+  const [digits = '', exponent = '0'] = String(value).split('e')
+  return Math.max(0, (digits.split('.')[1] ?? '').length - Number(exponent))
+}
+
+/** A value as people compare it with a limit: a digit more than that has, and as many as show on which side it is. */
+function besideLimit(value: number, limit: number): number {
+  for (let digits = decimalsOf(limit) + 1; digits <= DIGITS_MAX; digits++) {
+    const shown = Number(value.toFixed(digits))
+    if (Math.sign(shown - limit) === Math.sign(value - limit)) return shown
+  }
+  return value
+}
+
 /** The alerting of one server; null when the thread has not seen it. */
 export function serverAlerting(evaluation: EvaluationState, serverId: string, nowMs: number): ServerAlerting | null {
   const server = evaluation.servers.find(candidate => candidate?.serverId === serverId)
@@ -99,7 +115,7 @@ function decision(evaluation: EvaluationState, row: number, rule: EvaluatedRule)
   const { states } = evaluation
   const { compiled } = rule
   const value = states.lastValue[row]!
-  const condition = `${value} ${compiled.operator} ${compiled.threshold}`
+  const condition = `${besideLimit(value, compiled.threshold)} ${compiled.operator} ${compiled.threshold}`
   const heldMs = states.lastTsMs[row]! - states.sinceTsMs(row)
   if (Number.isNaN(value)) return 'no sample evaluated yet'
   if (states.phase[row] === PENDING) {
@@ -109,8 +125,10 @@ function decision(evaluation: EvaluationState, row: number, rule: EvaluatedRule)
   if (states.phase[row] !== FIRING) return `${condition} does not hold`
   if ((states.flags[row]! & FLAG_NO_DATA) !== 0) return 'open because the series is silent'
   if (violates(rule.operatorCode, value, rule.threshold)) return `open: ${condition} holds`
-  if (Number.isNaN(states.sinceTsMs(row)))
-    return `open: ${value} has not passed recover_threshold ${compiled.recoverThreshold}`
+  if (Number.isNaN(states.sinceTsMs(row))) {
+    const limit = compiled.recoverThreshold ?? compiled.threshold
+    return `open: ${besideLimit(value, limit)} has not passed recover_threshold ${limit}`
+  }
   return `open: recovering for ${seconds(heldMs)} s of ${seconds(compiled.recoverForMs)} s`
 }
 
