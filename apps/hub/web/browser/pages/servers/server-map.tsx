@@ -1,6 +1,6 @@
 // The servers as a map: grouped by two keys, filled by a metric, marked by their worst alert. Everything chosen stands
 // in the address; a table says the same.
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { filterText, parseFilter } from '../../../address/filter.ts'
 import type { MapCell, MapCellsView, MapGroup, ServerMapView } from '../../../views/server-map.ts'
 import { mapWords } from '../../../words/map.ts'
@@ -188,7 +188,11 @@ function Picture({ data }: { readonly data: ServerMapView }) {
   const [cell, setCell] = useState<number | null>(null)
   const shown = cell !== null && cell < data.matching ? cell : null
   const found = useCell(data, shown)
-  const groups = data.groups.map(group => ({ ...group, captions: captionsOf(group, data.groupedBy) }))
+  // The same as long as the data is: a pointer that moves draws no cell anew.
+  const groups = useMemo(
+    () => data.groups.map(group => ({ ...group, captions: captionsOf(group, data.groupedBy) })),
+    [data],
+  )
   const open = (): void => {
     if (found !== null) goTo(hrefTo('server', { server: found.id }))
   }
