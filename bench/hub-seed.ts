@@ -14,6 +14,8 @@ export const sizes = {
   /** Of the rules: those whose scope is the tag that the benchmark gives to every server. */
   taggedRules: 100,
   alerts: 100_000,
+  /** Of a hundred alerts: half of them acknowledged, the others open. */
+  activePercent: 2,
   events: 1_000_000,
   /** All events of one alert, so that its list has a page 1,000. */
   eventsOfOne: 20_000,
@@ -23,6 +25,8 @@ export const sizes = {
   notes: 50_000,
   people: 1_000,
 } as const
+
+type Sizes = { readonly [Kind in keyof typeof sizes]: number }
 
 export const benchTag = 'bench'
 
@@ -45,8 +49,8 @@ const SEEDED_ID = `create function pg_temp.id(kind text, n bigint) returns uuid 
   $$ select overlay(overlay(md5(kind || n) placing '4' from 13) placing '8' from 17)::uuid $$`
 
 /** The servers, agents and rules of the company, and the servers of its neighbours. */
-async function seedServers(sql: postgres.Sql, company: string): Promise<void> {
-  const { servers, rules, taggedRules, others, serversOfOther } = sizes
+async function seedServers(sql: postgres.Sql, company: string, of: Sizes): Promise<void> {
+  const { servers, rules, taggedRules, others, serversOfOther } = of
   await sql`insert into companies (id, name, slug) select pg_temp.id('company', i), 'Other ' || i, 'other-' || i
     from generate_series(1, ${others}::int) i`
   await sql`insert into monitoring_settings (company_id) select id from companies on conflict do nothing`
@@ -81,17 +85,17 @@ async function seedServers(sql: postgres.Sql, company: string): Promise<void> {
     else ${servers + others * serversOfOther}::int end where feed in ('rules', 'agents', 'servers')`
 }
 
-/** Alerts, of which two in a hundred are open, and the log of their events. */
-async function seedAlerts(sql: postgres.Sql, company: string): Promise<void> {
-  const { servers, rules, alerts, events, eventsOfOne } = sizes
+/** Alerts, of which some are open, and the log of their events. */
+async function seedAlerts(sql: postgres.Sql, company: string, of: Sizes): Promise<void> {
+  const { servers, rules, alerts, activePercent, events, eventsOfOne } = of
   await sql`
     insert into monitoring_alerts (id, company_id, type, server_id, agent_id, rule_id, rule_key, series_key, severity, state,
       opened_at, resolved_at, last_value, peak_value, threshold, event_count, last_event_seq, notified_at)
     select pg_temp.id('alert', i), ${company}, 'threshold', pg_temp.id('server', 1 + i % ${servers}),
       pg_temp.id('agent', 1 + i % ${servers}), pg_temp.id('rule', 1 + i % ${rules}), pg_temp.id('rule', 1 + i % ${rules})::text,
       'disk_used_percent{mount="/data' || i / ${servers} || '"}', (array['info', 'warning', 'critical'])[1 + i % 3],
-      case when i % 100 = 0 then 'open' when i % 100 = 1 then 'acknowledged' when i % 10 = 2 then 'closed' else 'resolved' end,
-      now() - make_interval(secs => 60 + 60 * i), case when i % 100 > 1 then now() - make_interval(secs => 60 * i) end,
+      case when i % 100 < ${activePercent / 2}::int then 'open' when i % 100 < ${activePercent}::int then 'acknowledged' when i % 10 = 2 then 'closed' else 'resolved' end,
+      now() - make_interval(secs => 60 + 60 * i), case when i % 100 >= ${activePercent}::int then now() - make_interval(secs => 60 * i) end,
       95, 97, 90, 10, 10, now()
     from generate_series(1, ${alerts}::int) i`
   await sql`
@@ -112,8 +116,8 @@ async function seedAlerts(sql: postgres.Sql, company: string): Promise<void> {
 async function seedRecords(
   sql: postgres.Sql,
   { companyId, userId }: Pick<Seeded, 'companyId' | 'userId'>,
+  { audits, notes, people, servers }: Sizes,
 ): Promise<void> {
-  const { audits, notes, people, servers } = sizes
   await sql`
     insert into audit_log (id, company_id, actor_type, actor_id, actor_name, action, subject_type, subject_id, created_at)
     select pg_temp.id('audit', i), ${companyId}, 'user', ${userId}, 'Bench', 'server.update', 'server',
@@ -169,16 +173,16 @@ export async function seedCompany(databaseUrl: string): Promise<Seeded> {
 }
 
 /** Makes tables and rows in an empty database. */
-export async function seedHub(databaseUrl: string): Promise<Seeded> {
+export async function seedHub(databaseUrl: string, of: Sizes = sizes): Promise<Seeded> {
   const seeded = await seedCompany(databaseUrl)
   const sql = postgres(databaseUrl, { max: 1, onnotice: () => {} })
   try {
     await sql.unsafe(SEEDED_ID)
     // Without the checks of references, which take most of the time. The counts that triggers keep are made once.
     await sql`set session_replication_role = replica`
-    await seedServers(sql, seeded.companyId)
-    await seedAlerts(sql, seeded.companyId)
-    await seedRecords(sql, seeded)
+    await seedServers(sql, seeded.companyId, of)
+    await seedAlerts(sql, seeded.companyId, of)
+    await seedRecords(sql, seeded, of)
     await sql`insert into monitoring_alert_counts select company_id, state, severity, count(*) from monitoring_alerts group by 1, 2, 3`
     await sql`truncate audit_log_count_changes`
     await sql`

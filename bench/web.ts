@@ -1,141 +1,51 @@
-// What pages of the web interface cost the browser: script of thirty charts of five hundred points, a move of the
-// crosshair over them, bytes on the wire. A site and a browser of its own; CPU time, since the clock of a busy host
-// says little. Usage: bun bench/web.ts
-import type { CDPSession, Page } from 'playwright-core'
-import { metrics } from '../core/series/catalogue.ts'
-import { SimulatedAgent } from '../test/support/simulated-agent.ts'
-import { type SiteProcess, startSiteProcess } from '../test/support/site.ts'
+// What the web interface costs the browser, the hub and the collector, part by part: `bun bench/web.ts [--only PART,…]
+// [--data DIR]`. With --data the seeded databases are kept in DIR and used again. A part is a file of bench/web/ with a
+// function that answers with the members of its line. The bars are those of bench/README.md.
+import { parseArgs } from 'node:util'
+import type { Browser } from 'playwright-core'
 import { startBrowser } from '../test/web/browser.ts'
+import { benchCharts } from './web/charts.ts'
+import { benchInteraction } from './web/interaction.ts'
+import { benchMap } from './web/map.ts'
+import { benchRows } from './web/rows.ts'
+import { benchScreen } from './web/screen.ts'
+import { type SeededHub, startSeededHub } from './web/seeded-hub.ts'
+import { benchShift } from './web/shift.ts'
+import { benchTabs } from './web/tabs.ts'
+import { benchViewers } from './web/viewers.ts'
 
-const POINTS = 500
-const CHARTS = 30
-const noLabels: Readonly<Record<string, string>> = {}
-const rootDisk: Readonly<Record<string, string>> = { mount: '/' }
-const MOVES = 40
-const STEP_MS = 45_000
-/** Resolves once the next frame is drawn. */
-const FRAME = 'new Promise(resolve => requestAnimationFrame(() => setTimeout(resolve)))'
+type Part = (browser: Browser, hub: SeededHub) => Promise<object>
 
-/** Milliseconds of script and of the whole main thread so far. */
-async function spent(devtools: CDPSession): Promise<{ script: number; task: number }> {
-  const { metrics: found } = await devtools.send('Performance.getMetrics')
-  const of = (name: string) => 1000 * (found.find(each => each.name === name)?.value ?? 0)
-  return { script: of('ScriptDuration'), task: of('TaskDuration') }
+/** By how many servers the hub has that they look at. */
+const partsOf: Readonly<Record<number, Readonly<Record<string, Part>>>> = {
+  10000: {
+    viewers: (_, hub) => benchViewers(hub),
+    screen: benchScreen,
+    interaction: benchInteraction,
+    map: benchMap,
+    tabs: benchTabs,
+    shift: benchShift,
+  },
+  100000: { rows: benchRows, map: benchMap },
 }
 
-async function measured(devtools: CDPSession, act: () => Promise<void>): Promise<{ script: number; task: number }> {
-  const before = await spent(devtools)
-  await act()
-  const after = await spent(devtools)
-  return { script: Math.round(after.script - before.script), task: Math.round(after.task - before.task) }
-}
+const { values: options } = parseArgs({ options: { only: { type: 'string' }, data: { type: 'string' } } })
+const isWanted = (part: string): boolean => options.only === undefined || options.only.split(',').includes(part)
+const say = (part: string, figures: object): void => console.log(JSON.stringify({ bench: `web-${part}`, ...figures }))
 
-const medianOf = (values: readonly number[]): number => [...values].sort((a, b) => a - b)[values.length >> 1] ?? 0
-
-/** A server with one series of each of thirty metrics. */
-async function seedServer(site: SiteProcess): Promise<string> {
-  const made = await site.api('POST', '/api/v1/servers', { name: 'bench', hostname: 'bench' })
-  const agent = await SimulatedAgent.enroll(site.facts.agent_url, site.facts.license, 'bench')
-  const nowMs = Date.now()
-  const names = metrics.filter(({ labels }) => labels.length === 0).slice(0, CHARTS)
-  const disks = metrics.filter(({ labels }) => labels[0] === 'mount').slice(0, CHARTS - names.length)
-  const series = [...names, ...disks].map(({ name, labels }, place) => ({
-    name,
-    labels: labels.length === 0 ? noLabels : rootDisk,
-    points: Array.from(
-      { length: POINTS },
-      (_, index) => [nowMs - (POINTS - index) * STEP_MS, 40 + 30 * Math.sin(index / 20 + place)] as const,
-    ),
-  }))
-  await agent.send(series)
-  return made.body.data.id
-}
-
-async function signIn(page: Page, { facts }: SiteProcess): Promise<string> {
-  await page.goto(facts.hub_url)
-  await page.fill('#email', facts.user_email)
-  await page.fill('#password', facts.user_password ?? '')
-  await page.click('button[type=submit]')
-  await page.waitForURL('**/c/**')
-  return /.*\/c\/[^/]+/.exec(page.url())?.[0] ?? ''
-}
-
-const drawn = async (page: Page, count: number): Promise<void> => {
-  await page
-    .locator('.chart canvas')
-    .nth(count - 1)
-    .waitFor()
-}
-
-async function benchCharts(page: Page, devtools: CDPSession, address: string): Promise<void> {
-  let [scriptBytes, styleBytes] = [0, 0]
-  const sizes = new Map<string, string>()
-  devtools.on('Network.responseReceived', ({ requestId, response }) => {
-    sizes.set(requestId, response.mimeType)
-  })
-  devtools.on('Network.loadingFinished', ({ requestId, encodedDataLength }) => {
-    if (sizes.get(requestId) === 'text/javascript') scriptBytes += encodedDataLength
-    if (sizes.get(requestId) === 'text/css') styleBytes += encodedDataLength
-  })
-  // All thirty at once: a screen as high as the page.
-  const load = await measured(devtools, async () => {
-    await page.goto(address)
-    await drawn(page, CHARTS)
-  })
-  const redraws: number[] = []
-  for (const hours of ['5h', '4h', '3h', '2h', '6h']) {
-    const { script } = await measured(devtools, async () => {
-      const answered = new Set<string>()
-      const all = page.waitForResponse(response => {
-        if (!response.url().includes('/web/view/server-series')) return false
-        for (const name of new URL(response.url()).searchParams.get('metrics')?.split(',') ?? []) answered.add(name)
-        return answered.size >= CHARTS
-      })
-      await page.evaluate(
-        `history.pushState(null, '', location.pathname + '?from=now-${hours}'); dispatchEvent(new PopStateEvent('popstate'))`,
-      )
-      await all
-      await page.evaluate(FRAME)
-    })
-    redraws.push(script)
-  }
-  const place = (await page.locator('.u-over').first().boundingBox())!
-  const moves: number[] = []
-  for (let move = 0; move < MOVES; move++) {
-    const { script } = await measured(devtools, async () => {
-      await page.mouse.move(place.x + (place.width * (move + 1)) / (MOVES + 2), place.y + 30)
-      await page.evaluate(FRAME)
-    })
-    moves.push(script)
-  }
-  console.log(
-    JSON.stringify({
-      bench: 'web-charts',
-      charts: CHARTS,
-      points: POINTS,
-      load_script_ms: load.script,
-      load_task_ms: load.task,
-      redraw_script_ms: medianOf(redraws),
-      crosshair_script_ms: medianOf(moves),
-      crosshair_worst_ms: Math.max(...moves),
-      script_bytes: scriptBytes,
-      style_bytes: styleBytes,
-    }),
-  )
-}
-
-const site = await startSiteProcess({ args: ['--no-local-agent'] })
 const browser = await startBrowser()
 try {
-  const serverId = await seedServer(site)
-  const page = await browser.newPage({ viewport: { width: 1280, height: 8_000 } })
-  const base = await signIn(page, site)
-  const devtools = await page.context().newCDPSession(page)
-  await devtools.send('Performance.enable')
-  await devtools.send('Network.enable')
-  await devtools.send('Network.setCacheDisabled', { cacheDisabled: true })
-  await benchCharts(page, devtools, `${base}/servers/${serverId}`)
+  if (isWanted('charts')) say('charts', await benchCharts(browser))
+  for (const [servers, parts] of Object.entries(partsOf)) {
+    const wanted = Object.entries(parts).filter(([part]) => isWanted(part))
+    if (wanted.length === 0) continue
+    const hub = await startSeededHub(Number(servers), options.data ?? null)
+    try {
+      for (const [part, run] of wanted) say(part, { servers: Number(servers), ...(await run(browser, hub)) })
+    } finally {
+      await hub.stop()
+    }
+  }
 } finally {
   await browser.close()
-  await site.stop()
 }
