@@ -20,6 +20,12 @@ const memoryMb = (): number => {
   return process.memoryUsage().rss / 1e6
 }
 
+/** Of all threads of this process. */
+function cpuSecondsSince(before: NodeJS.CpuUsage): number {
+  const { user, system } = process.cpuUsage(before)
+  return (user + system) / 1e6
+}
+
 const keyOf = (text: string): AdvisoryKey => {
   const [release = '', name = ''] = text.split(' ')
   return { release, package: name, by: 'source' }
@@ -111,8 +117,14 @@ class FleetBench {
 
   async reports(): Promise<void> {
     const some = range(Math.min(this.shape.hosts, 2_000))
-    const changed = await this.sendAll(some, host => syntheticReport(host, this.shape, 20), 'second')
-    this.say('changed reports', { per_second: some.length / changed, a_report_ms: (changed / some.length) * 1000 })
+    const made = some.map(host => syntheticReport(host, this.shape, 20))
+    const cpuBefore = process.cpuUsage()
+    const changed = await this.sendAll(some, host => made[host]!, 'second')
+    this.say('changed reports', {
+      per_second: some.length / changed,
+      a_report_ms: (changed / some.length) * 1000,
+      cpu_ms_a_report: (cpuSecondsSince(cpuBefore) * 1000) / some.length,
+    })
     const unchanged = await this.sendAll(some, () => null, 'second')
     this.say('unchanged reports', { per_second: some.length / unchanged })
     const alone: number[] = []
@@ -151,8 +163,7 @@ class FleetBench {
     await finished
     const { keys, hostsRead, hostsChanged } = this.state.rematch()
     const seconds = (performance.now() - began) / 1000
-    const cpu = process.cpuUsage(cpuBefore)
-    const cpuSeconds = (cpu.user + cpu.system) / 1e6
+    const cpuSeconds = cpuSecondsSince(cpuBefore)
     const figures = { seconds, switch_ms: switchedMs, keys, hosts_read: hostsRead, hosts_changed: hostsChanged }
     const cost = { cpu_seconds: cpuSeconds, cpu_ms_a_host_read: (cpuSeconds * 1000) / hostsRead }
     this.say(question, { ...figures, ...cost, worst_report_ms: worstMs, rss_mb: memoryMb() })

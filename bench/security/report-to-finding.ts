@@ -17,7 +17,7 @@ import { runCommand } from '../../test/support/executable.ts'
 import { caller, cpuSeconds, quantile } from '../hub-load.ts'
 import { debianTracker } from './feeds.ts'
 
-const HOSTS = 100
+const HOSTS = 50
 const PACKAGES = 800
 const VULNERABILITIES = 45_000
 const P99_MS_MAX = 2_000
@@ -42,12 +42,12 @@ async function start(words: readonly string[], readyFile: string, env: Record<st
   return { pid: child.pid, ready: await Bun.file(readyFile).json(), stop }
 }
 
-/** Every package is of a source of the tracker; `isUpgraded` ones are fixed. */
+/** Of sources of the tracker, most of whose fixes they have: as many findings as a server of Debian. */
 const packages = (isUpgraded: boolean) =>
   packagesOf(
     ...Array.from(
       { length: PACKAGES },
-      (_, at) => [`source-${at}`, isUpgraded && at % 40 === 0 ? '99-1' : '3.0-1'] as const,
+      (_, at) => [`source-${3_200 + at}`, isUpgraded && at % 20 === 0 ? '99-1' : '8.30-1'] as const,
     ),
   )
 

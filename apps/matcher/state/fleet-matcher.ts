@@ -12,7 +12,7 @@ import type { ContextRows, HostContext } from './context-rows.ts'
 import { digestOf } from './digest.ts'
 import type { FindingContents } from './finding-contents.ts'
 import type { InstanceKeys, InstanceRows } from './instance-rows.ts'
-import { NumberColumn, RecentMap } from './recent-map.ts'
+import { NumberColumn, type NumberSet, RecentMap } from './recent-map.ts'
 import type { StateOptions } from './state-types.ts'
 import type { StateWriter } from './state-writer.ts'
 
@@ -23,6 +23,7 @@ const RELEASE_GROUP = '\nrelease'
 
 const GROUPS_KEPT = 300_000
 const VERDICTS_KEPT = 300_000
+const RULE_COUNTS_KEPT = 100_000
 
 /** What holds of all hosts of a context with the database and on the day in use. */
 type ContextMatch = {
@@ -82,6 +83,8 @@ export class FleetMatcher {
   readonly #kinds = new NumberColumn()
   readonly #verdicts = new RecentMap<number, readonly Verdict[]>(VERDICTS_KEPT)
   readonly #groups = new RecentMap<string, GroupFindings>(GROUPS_KEPT)
+  /** By package: how many rules of the database may speak of it. */
+  readonly #ruleCounts = new RecentMap<string, number>(RULE_COUNTS_KEPT)
   readonly #matches = new RecentMap<number, ContextMatch>(20_000)
   /** Support keys are long: groups are remembered under a number for each. */
   readonly #keyNumbers = new Map<string, number>()
@@ -118,6 +121,7 @@ export class FleetMatcher {
     this.#kinds.clear()
     this.#verdicts.clear()
     this.#groups.clear()
+    this.#ruleCounts.clear()
     this.#matches.clear()
     this.#keyNumbers.clear()
   }
@@ -138,34 +142,40 @@ export class FleetMatcher {
   /** Whether more rules would have to be looked at for a list than one host may ask for. */
   isTooMuch(system: PackageSystem, release: string, packages: PackageColumns): boolean {
     if (packages.name.length <= PACKAGES_UNCOUNTED) return false
-    const counts = new Map<string, number>()
+    const prefix = `${system}\n${release}\n`
     let rules = 0
     for (const [row, name] of packages.name.entries()) {
-      const version = packages.version[row]!
-      const matched = lookUpOf({
-        system,
-        release,
-        name,
-        version,
-        arch: packages.arch[row]!,
-        source: packages.source[row] || name,
-        sourceVersion: packages.source_version[row] || version,
-        module: packages.module[row]!,
-        vendor: packages.vendor[row]!,
-      })
-      if (typeof matched === 'string') continue
-      for (const key of rowKeysOf(matched)) {
-        const text = `${key.release}\n${key.by}\n${key.package}`
-        let count = counts.get(text)
-        if (count === undefined) {
-          count = this.#reader.affected(key.release, key.package, key.by)?.rules.length ?? 0
-          counts.set(text, count)
-        }
-        rules += count
-      }
+      const text = `${prefix}${packages.source[row]}\n${name}\n${packages.module[row]}`
+      rules += this.#ruleCounts.get(text) ?? this.#countRules(text, system, release, packages, row)
       if (rules > RULES_MAX) return true
     }
     return false
+  }
+
+  /** Counted once for all versions of a package, of which some may be another vendor's and have no rules at all. */
+  #countRules(text: string, system: PackageSystem, release: string, packages: PackageColumns, row: number): number {
+    const name = packages.name[row]!
+    const version = packages.version[row]!
+    const matched = lookUpOf({
+      system,
+      release,
+      name,
+      version,
+      arch: packages.arch[row]!,
+      source: packages.source[row] || name,
+      sourceVersion: packages.source_version[row] || version,
+      module: packages.module[row]!,
+      vendor: packages.vendor[row]!,
+    })
+    // Another version of it may be the distribution's, or valid.
+    if (matched === 'third_party' || matched === 'version_invalid') return 0
+    const keys = typeof matched === 'string' ? [] : rowKeysOf(matched)
+    const rules = keys.reduce(
+      (sum, key) => sum + (this.#reader.affected(key.release, key.package, key.by)?.rules.length ?? 0),
+      0,
+    )
+    this.#ruleCounts.set(text, rules)
+    return rules
   }
 
   matchOf(context: number): ContextMatch {
@@ -202,7 +212,7 @@ export class FleetMatcher {
    * The findings of a host with these instances (sorted numbers); of some groups only, when they are given. Interns
    * contents: within a work of the writer only.
    */
-  find(contextId: number, list: Int32Array, onlyGroups: ReadonlySet<number> | null): FoundOfHost {
+  find(contextId: number, list: Int32Array, onlyGroups: NumberSet | null): FoundOfHost {
     const context = this.#contexts.get(contextId)
     const { match, key, isMatched } = this.matchOf(contextId)
     const errorCodes = new Set<ScanErrorCode>()
@@ -228,12 +238,13 @@ export class FleetMatcher {
   /** The instances of each group of which the database says anything, and of all kernels. */
   #membersWithHits(
     list: Int32Array,
-    onlyGroups: ReadonlySet<number> | null,
+    onlyGroups: NumberSet | null,
     kernelGroup: number,
     isMatched: boolean,
     errorCodes: Set<ScanErrorCode>,
   ): Map<number, number[]> {
     const members = new Map<number, number[]>()
+    const looked: number[] = []
     for (let at = 0; at < list.length; at++) {
       const instance = list[at]!
       const group = this.#instances.groupOf(instance)
@@ -242,9 +253,10 @@ export class FleetMatcher {
         if (kind === THIRD_PARTY) errorCodes.add('third_party_packages')
         else if (kind === VERSION_INVALID) errorCodes.add('version_invalid')
       } else if (!onlyGroups.has(group)) continue
+      looked.push(instance)
       if (group === kernelGroup || (isMatched && !members.has(group) && this.#hasHits(instance))) members.set(group, [])
     }
-    for (let at = 0; at < list.length; at++) members.get(this.#instances.groupOf(list[at]!))?.push(list[at]!)
+    for (const instance of looked) members.get(this.#instances.groupOf(instance))?.push(instance)
     return members
   }
 

@@ -6,6 +6,7 @@ import type { HostMatch } from '../../../core/matching/host-match.ts'
 import type { FindingContents } from './finding-contents.ts'
 import type { InstanceRows } from './instance-rows.ts'
 import type { OpenFindings } from './open-findings.ts'
+import type { NumberSet } from './recent-map.ts'
 import type { WaitingEvent } from './waiting-event.ts'
 
 type HostChange = {
@@ -17,7 +18,7 @@ type HostChange = {
 type FoundNow = {
   readonly ids: ReadonlySet<number>
   /** The groups that were matched; all when null. */
-  readonly onlyGroups: ReadonlySet<number> | null
+  readonly onlyGroups: NumberSet | null
   readonly match: HostMatch
   readonly kernelRunning: string
   /** The host's instances as they are now. */

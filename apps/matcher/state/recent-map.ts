@@ -58,3 +58,16 @@ export class NumberColumn {
     this.#values.fill(0)
   }
 }
+
+/** A set of dense numbers, as groups: asked some hundred times a host. */
+export class NumberSet {
+  readonly #column = new NumberColumn()
+
+  add(number: number): void {
+    this.#column.set(number, 1)
+  }
+
+  has(number: number): boolean {
+    return this.#column.get(number) !== 0
+  }
+}

@@ -4,6 +4,7 @@
 import type { AdvisoryReader } from '../../../core/matching/advisory.ts'
 import { SWITCHED_OFF } from './host-rows.ts'
 import { advisoryKeyText } from './instance-rows.ts'
+import { NumberSet } from './recent-map.ts'
 import { type RematchHead, RematchJournal } from './rematch-journal.ts'
 import type { StateParts } from './state-parts.ts'
 import type { AdvisoryKey, RematchProgress } from './state-types.ts'
@@ -25,7 +26,7 @@ type Plan = {
   readonly hosts: Int32Array
   /** By host: PARTLY or WHOLLY. */
   readonly marks: Uint8Array
-  readonly groups: ReadonlySet<number>
+  readonly groups: NumberSet
 }
 
 export class Rematch {
@@ -199,7 +200,7 @@ export class Rematch {
         if (isOvertaken()) return null
       }
     const marks = new Uint8Array((this.#lastHost.get()?.id ?? 0) + 1)
-    const groups = new Set<number>()
+    const groups = new NumberSet()
     for (const instance of changed) {
       groups.add(instances.groupOf(instance))
       inventory.index.forEach(instance, slot => {
@@ -267,7 +268,7 @@ export class Rematch {
   }
 
   /** True when anything was told of the host. */
-  #matchHost(hostId: number, groups: ReadonlySet<number> | null): boolean {
+  #matchHost(hostId: number, groups: NumberSet | null): boolean {
     const { hosts, matcher, changes, contexts, outbox, options } = this.#parts
     const host = hosts.byId.get(hostId)
     // Purged, revoked or forgotten since; or waiting for its next report, since scanning was switched off.
