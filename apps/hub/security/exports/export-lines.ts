@@ -8,6 +8,8 @@ type Shown = ReturnType<typeof presentFinding>
 
 /** A table takes a text that begins so for a formula, and would run it. */
 const FORMULA = /^[\s\0]*[=+\-@|\uFF1D\uFF0B\uFF0D\uFF20]/
+/** Where cells end at semicolons, quotes within a line count for nothing: each begins a cell, and so does a line. */
+const INNER_FORMULA = /([\r\n;][\s\0]*)(?=[=+\-@|\uFF1D\uFF0B\uFF0D\uFF20])/g
 const SPECIAL = /[",\r\n\t;]/
 
 /** A text as a cell: quoted where it must be, and never a formula. */
@@ -15,7 +17,7 @@ export function csvCell(value: unknown): string {
   if (value === null || value === undefined) return ''
   if (typeof value === 'number' || typeof value === 'boolean') return String(value)
   const plain = value instanceof Date ? value.toISOString() : String(value)
-  const text = FORMULA.test(plain) ? `'${plain}` : plain
+  const text = (FORMULA.test(plain) ? `'${plain}` : plain).replaceAll(INNER_FORMULA, "$1'")
   return SPECIAL.test(text) || text !== text.trim() ? `"${text.replaceAll('"', '""')}"` : text
 }
 
