@@ -20,6 +20,7 @@ const benches: Readonly<Record<string, readonly string[]>> = {
   'whole-path': ['whole-path.ts', '2000', '20', '150'],
   'fleet-pace': ['fleet-pace.ts'],
   'outside-load': ['outside-load.ts'],
+  growth: ['simulate-growth.ts'],
   latency: ['latency.ts', '100'],
   hub: ['hub.ts'],
   resources: ['resources.ts'],
