@@ -26,6 +26,7 @@ import { DAY_MS, limits } from '../../core/limits.ts'
 import { trustedProxyFaults } from '../../core/network/trusted-proxies.ts'
 import { isUuid } from '../../core/series/uuid.ts'
 import { fileFaults, isMapping, plainFaults, withNestedListen } from '../process/config-file.ts'
+import { parseRedisUrl, type RedisAddress } from './store/redis/redis-address.ts'
 
 const SECOND_MS = 1000
 const MINUTE_MS = 60 * SECOND_MS
@@ -47,7 +48,18 @@ const collectorKeys = {
   'bus.kind': text('sqlite', 'between ingest and worker', ['sqlite', 'redis']),
   'bus.max_bytes': size(4 * GIB, 'bytes that may wait on the bus; beyond it ingest answers 503', { min: 1024 * 1024 }),
   'bus.max_age': duration(DAY_MS, 'age of the oldest waiting batch; beyond it ingest answers 503', { min: SECOND_MS }),
-  'redis.url': secret('redis://user:password@host:port/db, for bus.kind redis'),
+  'redis.url': secret(
+    'for bus.kind redis: redis://user:password@host:port/db; rediss:// for TLS; by Sentinels redis+sentinel://user:password@host:port,host:port/NAME/db, or rediss+sentinel://',
+  ),
+  'redis.sentinel_password': secret('of the Sentinels, where they ask for one'),
+  'redis.tls.ca_file': text(null, 'authority that vouches for Redis and Sentinels, PEM; empty: those of the system'),
+  'redis.tls.cert_file': text(null, 'certificate that is shown to Redis and Sentinels, PEM'),
+  'redis.tls.key_file': text(null, 'its private key, PEM'),
+  'redis.wait_replicas': integer(
+    0,
+    'replicas that must have a batch before it is acknowledged, and an event before the hub is told; 0: a fail-over may lose the newest of both',
+    { max: 16 },
+  ),
   'redis.prefix': text('svc:', 'of every shared key'),
   'redis.cache_ttl': duration(15 * SECOND_MS, 'how long an ingest node may keep a registry record of a shared store'),
   'registry.sync_interval': duration(30 * SECOND_MS, 'how often changed agents are pulled', { min: 100 }),
@@ -221,6 +233,37 @@ function agentApiFaults(config: Readonly<Record<string, unknown>>): ConfigFault[
   return faults
 }
 
+/** The address is a secret: its value is not repeated. */
+function redisFaults(config: Readonly<Record<string, unknown>>): ConfigFault[] {
+  const files = ['redis.tls.ca_file', 'redis.tls.cert_file', 'redis.tls.key_file']
+  const faults = fileFaults(config, files)
+  const url = config['redis.url']
+  const told = (message: string) => faults.push({ key: 'redis.url', value: '', message })
+  if (config['bus.kind'] === 'redis' && url === null) told('is needed with bus.kind redis')
+  if (typeof url !== 'string') return faults
+  const parsed = parseRedisUrl(url)
+  if (!parsed)
+    told(
+      'must be redis://host:port, rediss://host:port, or redis+sentinel://host:port,host:port/NAME with the name of the primary',
+    )
+  else if (!parsed.isTls && files.some(key => config[key] !== null)) told('must begin with rediss for redis.tls')
+  return faults
+}
+
+/** Where Redis is; null without `redis.url`. The files were read when the configuration was checked. */
+export function redisAddressOf(config: CollectorConfig): RedisAddress | null {
+  const url = config['redis.url']
+  const pem = (path: string | null): string | null => path && readFileSync(path, 'utf8')
+  if (url === null) return null
+  return {
+    url,
+    sentinelPassword: config['redis.sentinel_password'],
+    ca: pem(config['redis.tls.ca_file']),
+    certificate: pem(config['redis.tls.cert_file']),
+    key: pem(config['redis.tls.key_file']),
+  }
+}
+
 function crossFaults(config: Readonly<Record<string, unknown>>): ConfigFault[] {
   const faults: ConfigFault[] = []
   const both = (first: string, second: string) => {
@@ -243,12 +286,8 @@ function crossFaults(config: Readonly<Record<string, unknown>>): ConfigFault[] {
     faults.push({ key: 'agents.min_version', value: minVersion, message: 'must be a semantic version such as 1.2.3' })
   if (hubUrl !== null && config['hub.token'] === null)
     faults.push({ key: 'hub.token', value: '', message: 'is needed with hub.url' })
-  const redisUrl = config['redis.url']
-  if (config['bus.kind'] === 'redis' && redisUrl === null)
-    faults.push({ key: 'redis.url', value: '', message: 'is needed with bus.kind redis' })
-  // A secret: the value is not repeated.
-  if (typeof redisUrl === 'string' && !/^rediss?:\/\/[^/]/.test(redisUrl))
-    faults.push({ key: 'redis.url', value: '', message: 'must be a redis:// or rediss:// address' })
+  both('redis.tls.cert_file', 'redis.tls.key_file')
+  faults.push(...redisFaults(config))
   const companies = config['alerting.group_down.companies']
   if (isMapping(companies)) faults.push(...companyFaults(companies))
   return faults

@@ -164,6 +164,7 @@ function batchMetrics({ gauge, counter, seconds }: Makers) {
   return {
     requestSeconds: seconds('svc_ingest_request_seconds', 'Time to answer a batch, the bus included.', REQUEST_BOUNDS),
     decodeSeconds: seconds('svc_ingest_decode_seconds', 'Time to inflate, decode and admit a batch.', FAST_BOUNDS),
+    busLost: counter('svc_bus_lost_batches_total', 'Batches that this process acknowledged and that Redis lost.'),
     activeSeries: gauge('svc_ingest_active_series', 'Series that agents sent within the last hour.'),
     inventoryQueued: gauge('svc_inventory_queue_depth', 'Inventory reports that wait for the hub.'),
     inventorySent: counter('svc_inventory_items_total', 'Inventory reports by result.', ['result']),
@@ -211,6 +212,8 @@ function storeMetrics({ gauge, counter, seconds, histogram }: Makers) {
 /** Of the worker: rules, states, events on their way to the hub, and snapshots. */
 function evaluationMetrics({ gauge, counter, seconds }: Makers) {
   return {
+    busWentBack: counter('svc_bus_went_back_total', 'Partitions of the bus that ended before what was read of them.'),
+    recommitted: counter('svc_recommitted_events_total', 'Events that Redis had lost and that were committed again.'),
     evaluations: counter('svc_evaluations_total', 'Samples that were evaluated against a rule.'),
     sampleToEventSeconds: seconds(
       'svc_sample_to_event_seconds',

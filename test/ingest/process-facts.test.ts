@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import pino from 'pino'
 import { sharedHeartbeat } from '../../apps/collector/hub-link/heartbeat.ts'
 import { FileHeartbeats, type HeartbeatBoard, RedisHeartbeats } from '../../apps/collector/store/process-heartbeats.ts'
+import { plainAddress } from '../../apps/collector/store/redis/redis-address.ts'
 import { openRedis, whenReady } from '../../apps/collector/store/redis/redis-client.ts'
 import { redisKeys } from '../../apps/collector/store/redis/redis-keys.ts'
 import { startTestRedis } from '../support/redis.ts'
@@ -43,7 +44,12 @@ test('[SYNC-043] the heartbeats of ingest and worker on one host each tell of bo
 
 test('[SYNC-043] over Redis a heartbeat tells the sums of all processes', async () => {
   const server = await startTestRedis()
-  const redis = openRedis({ url: server.url, name: 'test', onTrouble: () => {}, onRecovered: () => {} })
+  const redis = openRedis({
+    address: plainAddress(server.url),
+    name: 'test',
+    onTrouble: () => {},
+    onRecovered: () => {},
+  })
   await whenReady(redis)
   const keys = redisKeys('facts:')
   const board = new RedisHeartbeats(redis, keys, MAX_AGE_MS, () => nowMs)

@@ -4,6 +4,7 @@
 import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { busConsumers } from '../../apps/collector/bus/bus.ts'
 import { busStats, RedisBusWriter } from '../../apps/collector/bus/redis-bus.ts'
+import { plainAddress } from '../../apps/collector/store/redis/redis-address.ts'
 import { whenReady } from '../../apps/collector/store/redis/redis-client.ts'
 import { redisKeys } from '../../apps/collector/store/redis/redis-keys.ts'
 import { RedisLeases } from '../../apps/collector/store/redis/redis-leases.ts'
@@ -54,7 +55,12 @@ test('[BUS-005] samples that get positions which Redis had given out before are 
   let recoveries = 0
   const bus = openSamplesBus(
     {
-      bus: { kind: 'redis', url: server.url, prefix: keys.prefix },
+      bus: {
+        kind: 'redis',
+        address: plainAddress(server.url),
+        prefix: keys.prefix,
+        hold: { ms: 1_000, bytes: 1024 ** 3 },
+      },
       consumers: Object.values(busConsumers),
       clickhouse: engineUrl,
       database: freshDatabase(),

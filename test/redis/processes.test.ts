@@ -62,6 +62,8 @@ test('[BUS-005, OPS-016, SNAP-008] workers killed and Redis killed in mid-work: 
     ...UNLIMITED,
     'alerting.flap_transitions': '0',
     'alerting.rules_state_interval': '2s',
+    // Samples are held for an eighth of it.
+    'bus.max_age': '80s',
   })
   try {
     const company = id('kill company')
@@ -120,10 +122,13 @@ test('[BUS-005, OPS-016, SNAP-008] workers killed and Redis killed in mid-work: 
         change % 2 === 0 ? `alert.opened ${change * 2}` : `alert.resolved ${change * 2}`,
       )
       expect(told).toEqual(expected)
-      const rows = await store.rows(
-        `SELECT count() FROM ${site.database}.samples WHERE server_id = '${server.serverId}'`,
-      )
-      expect(rows.map(row => row.map(Number))).toEqual([[server.acked]])
+      const stored = async (): Promise<number> => {
+        const [row] = await store.rows(
+          `SELECT count() FROM ${site.database}.samples WHERE server_id = '${server.serverId}'`,
+        )
+        return Number(row?.[0])
+      }
+      await until('all samples to be stored', async () => (await stored()) === server.acked)
     }
     await store.close()
   } finally {
@@ -181,6 +186,24 @@ describe('two of each', () => {
       await until('the rule', async () => (await admin(worker, 'GET', '/status')).body.data.rules.loaded === 1)
     for (const server of servers) expect(await swap(server, 91)).toBe(200)
     await until('an alert of each', () => servers.every(server => eventsOf(site, server).length === 1))
+  })
+
+  test('the newest samples of a server, and of its company, are in the answer of each worker, though one of them holds them', async () => {
+    const nowMs = Date.now()
+    for (const server of servers) {
+      const series = [{ name: 'cpu_usage_percent', points: [[nowMs, 42]] as const }]
+      expect((await agentFor(ingests[0]!, server).send(series, 300)).status).toBe(200)
+    }
+    for (const worker of workers) {
+      for (const { serverId } of servers) {
+        const path = `/servers/${serverId}/series?company_id=${company}&metric=cpu_usage_percent&agg=last`
+        const newest = async () => (await admin(worker, 'GET', path)).body.data.series[0]?.points.at(-1)?.[1]
+        await until('its sample', async () => (await newest()) === 42)
+      }
+      const values = async () =>
+        (await admin(worker, 'GET', `/companies/${company}/values?metric=cpu_usage_percent`)).body
+      await until('the values of all', async () => (await values()).data.values.length === servers.length)
+    }
   })
 
   test("[PRES-013, PRES-017] each worker knows how a server stands whose shard is the other one's", async () => {

@@ -74,8 +74,8 @@ export class Site {
     private readonly keys: Readonly<Record<string, string>>,
   ) {}
 
-  static async start(keys: Readonly<Record<string, string>> = {}): Promise<Site> {
-    return new Site(await startTestRedis(), keys)
+  static async start(keys: Readonly<Record<string, string>> = {}, redis?: TestRedis): Promise<Site> {
+    return new Site(redis ?? (await startTestRedis()), keys)
   }
 
   /** A rule on swap_used_percent > 50 of every server of the company. */

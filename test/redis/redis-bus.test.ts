@@ -1,6 +1,7 @@
 // The bus over Redis, on a real server.
 import { afterAll, expect, test } from 'bun:test'
 import { RedisBusReader, RedisBusWriter } from '../../apps/collector/bus/redis-bus.ts'
+import { plainAddress } from '../../apps/collector/store/redis/redis-address.ts'
 import { openRedis, whenReady } from '../../apps/collector/store/redis/redis-client.ts'
 import { redisKeys } from '../../apps/collector/store/redis/redis-keys.ts'
 import { EntryReader, shardOfServer } from '../../core/bus/entry.ts'
@@ -72,7 +73,12 @@ test('a batch goes to the partition of its host', async () => {
 
 test('a server that has no memory left is a full bus', async () => {
   const small = await startTestRedis({ maxMemory: 1 })
-  const narrow = openRedis({ url: small.url, name: 'test', onTrouble: () => {}, onRecovered: () => {} })
+  const narrow = openRedis({
+    address: plainAddress(small.url),
+    name: 'test',
+    onTrouble: () => {},
+    onRecovered: () => {},
+  })
   await whenReady(narrow)
   const writer = new RedisBusWriter({
     redis: narrow,

@@ -1,6 +1,7 @@
 // What the processes of a collector share in Redis, on a real server: the state of shards, the outbox, the registry,
 // reload calls, tombstones.
 import { afterAll, expect, test } from 'bun:test'
+import { plainAddress } from '../../apps/collector/store/redis/redis-address.ts'
 import { RedisShared } from '../../apps/collector/store/redis/redis-announcements.ts'
 import { durabilityFaults, openRedis, redisCause, whenReady } from '../../apps/collector/store/redis/redis-client.ts'
 import { redisKeys } from '../../apps/collector/store/redis/redis-keys.ts'
@@ -150,20 +151,25 @@ test('[PUR-004] a tombstone stands under purge:tombstones for every process, for
 })
 
 test('an operator is told of a Redis that does not keep what it acknowledges, or throws it away', async () => {
-  expect(await durabilityFaults(redis)).toEqual([])
+  expect(await durabilityFaults(redis, false)).toEqual([])
   const settings = { appendfsync: 'everysec', 'maxmemory-policy': 'allkeys-lru' }
   const before = { appendfsync: 'always', 'maxmemory-policy': 'noeviction' }
   for (const [name, value] of Object.entries(settings)) await redis.config('SET', name, value)
-  const told = await durabilityFaults(redis)
+  const told = await durabilityFaults(redis, false)
   for (const [name, value] of Object.entries(before)) await redis.config('SET', name, value)
   expect(told.map(fault => fault.split(':')[0])).toEqual(['appendfsync is everysec', 'maxmemory-policy is allkeys-lru'])
   await redis.config('SET', 'appendonly', 'no')
-  expect((await durabilityFaults(redis)).map(fault => fault.split(':')[0])).toEqual(['appendonly is off'])
+  expect((await durabilityFaults(redis, false)).map(fault => fault.split(':')[0])).toEqual(['appendonly is off'])
   await redis.config('SET', 'appendonly', 'yes')
 })
 
 test('a command that is under way when the connection breaks fails then, not when its deadline comes', async () => {
-  const own = openRedis({ url: server.url, name: 'broken-off', onTrouble: () => {}, onRecovered: () => {} })
+  const own = openRedis({
+    address: plainAddress(server.url),
+    name: 'broken-off',
+    onTrouble: () => {},
+    onRecovered: () => {},
+  })
   await whenReady(own)
   const id = await own.client('ID')
   const waiting = own.blpop('nothing-ever', 4).then(

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { busConsumers } from '../../apps/collector/bus/bus.ts'
 import { openClickHouse } from '../../apps/collector/store/clickhouse/clickhouse.ts'
 import { migrateSamples, SAMPLES_SCHEMA_VERSION } from '../../apps/collector/store/clickhouse/samples-schema.ts'
+import { plainAddress } from '../../apps/collector/store/redis/redis-address.ts'
 import { redisKeys } from '../../apps/collector/store/redis/redis-keys.ts'
 import { openSamplesBus } from '../../apps/collector/worker/samples/samples-bus.ts'
 import { engineUrl, freshDatabase } from '../support/clickhouse.ts'
@@ -27,7 +28,10 @@ function openWorker(database: string, onStatement: () => void = () => {}) {
   const store = openClickHouse({ url: engineUrl, database })
   const options = { consumers: Object.values(busConsumers), clickhouse: engineUrl, database }
   const bus = openSamplesBus(
-    { ...options, bus: { kind: 'redis', url: server.url, prefix } },
+    {
+      ...options,
+      bus: { kind: 'redis', address: plainAddress(server.url), prefix, hold: { ms: 1_000, bytes: 1024 ** 3 } },
+    },
     { onNews: () => {}, onTrouble: () => {}, onRecovered: () => {} },
   )
   const told = {

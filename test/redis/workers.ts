@@ -5,9 +5,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Redis } from 'ioredis'
 import pino from 'pino'
-import { busStats, RedisBusWriter } from '../../apps/collector/bus/redis-bus.ts'
+import { RedisBusWriter, readHeads } from '../../apps/collector/bus/redis-bus.ts'
 import { loadCollectorConfig, workerKeys } from '../../apps/collector/config.ts'
 import { HubClient } from '../../apps/collector/hub-link/hub-client.ts'
+import { plainAddress } from '../../apps/collector/store/redis/redis-address.ts'
 import { openRedis, whenReady } from '../../apps/collector/store/redis/redis-client.ts'
 import { redisKeys } from '../../apps/collector/store/redis/redis-keys.ts'
 import { isRecordFault, parseAgentRecord } from '../../apps/collector/store/registry/agent-record.ts'
@@ -50,7 +51,12 @@ export class Workers {
 
   static async open(): Promise<Workers> {
     const server = await startTestRedis()
-    const redis = openRedis({ url: server.url, name: 'test', onTrouble: () => {}, onRecovered: () => {} })
+    const redis = openRedis({
+      address: plainAddress(server.url),
+      name: 'test',
+      onTrouble: () => {},
+      onRecovered: () => {},
+    })
     await whenReady(redis)
     return new Workers(server, redis)
   }
@@ -147,8 +153,11 @@ export class Workers {
     }
   }
 
+  /** Whether every shard is saved up to the end of its partition. */
   async isEvaluated(): Promise<boolean> {
-    return (await busStats(this.redis, this.keys)).lagEntries === 0
+    const passed = await this.redis.hgetall(this.keys.busPassed)
+    const heads = await readHeads(this.redis, this.keys)
+    return heads.every((head, partition) => head === 0 || Number(passed[`evaluation:${partition}`]) === head)
   }
 
   /** The events of a server or a company in the order in which they came; the same event again is left out. */

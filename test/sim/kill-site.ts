@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { FileBusWriter } from '../../apps/collector/bus/file-bus-writer.ts'
 import { RedisBusWriter } from '../../apps/collector/bus/redis-bus.ts'
 import { collectorPaths } from '../../apps/collector/config.ts'
+import { plainAddress } from '../../apps/collector/store/redis/redis-address.ts'
 import { openRedis, whenReady } from '../../apps/collector/store/redis/redis-client.ts'
 import { redisKeys } from '../../apps/collector/store/redis/redis-keys.ts'
 import type { RawRule } from '../../core/alerting/rules/rule.ts'
@@ -110,7 +111,12 @@ function sqliteBus(directory: string): Bus {
 async function redisBus(): Promise<Bus> {
   const server = await startTestRedis()
   const clickhouse = startClickHouseServer(0)
-  const redis = openRedis({ url: server.url, name: 'kill-worker', onTrouble: () => {}, onRecovered: () => {} })
+  const redis = openRedis({
+    address: plainAddress(server.url),
+    name: 'kill-worker',
+    onTrouble: () => {},
+    onRecovered: () => {},
+  })
   await whenReady(redis)
   const keys = redisKeys('svc:')
   const onError = (cause: string): never => {

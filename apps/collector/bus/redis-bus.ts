@@ -1,16 +1,26 @@
 // The bus between hosts: a Redis stream a shard (decision G-142). One script assigns positions, adds entries and
 // refuses at the bound; another records a passed position and removes what all consumers have passed. An acknowledged
-// batch is in Redis' append-only file with `appendfsync always`. With `everysec` Redis may defer its writes for up to
-// two seconds while its disk is busy, and loses what it acknowledged meanwhile when it is killed.
+// batch is in Redis' append-only file with `appendfsync always`, and on `redis.wait_replicas` replicas. With
+// `everysec` Redis may defer its writes for up to two seconds while its disk is busy, and loses what it acknowledged
+// meanwhile when it is killed; a replica that is promoted may lack what came last. Such a loss is counted when the
+// connection is back.
 
 import type { Redis } from 'ioredis'
 import { assert } from '../../../core/assert.ts'
 import { shardOfServer } from '../../../core/bus/entry.ts'
 import { limits } from '../../../core/limits.ts'
-import { asBuffer, RedisScript, redisCause } from '../store/redis/redis-client.ts'
+import { asBuffer, RedisScript, redisCause, whenReplicated } from '../store/redis/redis-client.ts'
 import type { RedisKeys } from '../store/redis/redis-keys.ts'
 import { LUA_NOW, LUA_PASS, LUA_TEXT, LUA_TRIM } from '../store/redis/redis-scripts.ts'
-import type { BusGroup, BusReader, BusStats, BusWriter, PublishRefusal } from './bus.ts'
+import { AcknowledgedBatches } from './acknowledged-batches.ts'
+import {
+  type BusGroup,
+  type BusReader,
+  type BusStats,
+  type BusWriter,
+  busConsumers,
+  type PublishRefusal,
+} from './bus.ts'
 
 const PARTITIONS = Array.from({ length: limits.stateShards }, (_, partition) => partition)
 /** The most bytes of one script: Redis does nothing else while it runs. */
@@ -20,8 +30,8 @@ const PENDING_BYTES_MAX = 64 * 1024 * 1024
 const READ_ENTRIES_MAX = 64
 
 /**
- * KEYS: state, a stream a group. ARGV: most bytes, most age, then partition, count, bytes a group. Returns 1, or 0 at
- * the bound.
+ * KEYS: state, a stream a group. ARGV: most bytes, most age, then partition, count, bytes a group. Returns the last
+ * position of each group, or 0 at the bound.
  */
 const PUBLISH = new RedisScript(`${LUA_NOW}${LUA_TEXT}
 local state = KEYS[1]
@@ -36,6 +46,7 @@ for partition = 0, ${limits.stateShards - 1} do oldest[partition + 3] = 'oldest:
 for _, atMs in ipairs(redis.call(unpack(oldest))) do
   if atMs and nowMs - tonumber(atMs) > tonumber(ARGV[2]) then return full() end
 end
+local lasts = {}
 for group = 2, #KEYS do
   local at = 3 + (group - 2) * 3
   local partition, count, bytes = ARGV[at], ARGV[at + 1], ARGV[at + 2]
@@ -45,8 +56,9 @@ for group = 2, #KEYS do
   redis.call('HINCRBY', state, 'held', #bytes)
   redis.call('HSETNX', state, 'oldest:' .. partition, text(nowMs))
   redis.call('XADD', KEYS[group], text(last) .. '-0', 't', text(nowMs), 'c', text(total - #bytes), 'n', count, 'b', bytes)
+  lasts[group - 1] = last
 end
-return 1
+return lasts
 `)
 
 /** The bus cannot be read because Redis is unreachable. */
@@ -56,10 +68,39 @@ const away = (error: unknown): never => {
   throw new BusAway(redisCause(error), { cause: error })
 }
 
+/**
+ * KEYS: passed, state. ARGV: consumer, partition. A position ahead of the last one published is of a bus that is lost:
+ * it counts no more, since its number is given out again. Returns the position that counts, and the lost one or 0.
+ */
+const PASSED = new RedisScript(`
+local field = ARGV[1] .. ':' .. ARGV[2]
+local passed = tonumber(redis.call('HGET', KEYS[1], field) or '0')
+local head = tonumber(redis.call('HGET', KEYS[2], 'head:' .. ARGV[2]) or '0')
+if passed <= head then return {passed, 0} end
+redis.call('HDEL', KEYS[1], field)
+return {0, passed}
+`)
+
 /** KEYS: passed, state, stream. ARGV: consumer, partition, position. */
 const PASS = new RedisScript(`${LUA_TEXT}${LUA_TRIM}${LUA_PASS}
 if pass(ARGV[1], ARGV[2], ARGV[3], KEYS[1]) then trim(ARGV[2], KEYS[3], KEYS[2], KEYS[1]) end
 return 1
+`)
+
+/**
+ * KEYS: passed, state, streams. Returns the time at which the oldest entry came that the samples consumer has not
+ * passed, or now.
+ */
+const STORED_BEFORE = new RedisScript(`${LUA_NOW}${LUA_TEXT}
+local oldest = now()
+for partition = 0, #KEYS - 3 do
+  local passed = tonumber(redis.call('HGET', KEYS[1], '${busConsumers.samples}:' .. partition) or '0')
+  if tonumber(redis.call('HGET', KEYS[2], 'head:' .. partition) or '0') > passed then
+    local first = redis.call('XRANGE', KEYS[partition + 3], '(' .. text(passed) .. '-0', '+', 'COUNT', 1)[1]
+    if first then oldest = math.min(oldest, tonumber(first[2][2])) end
+  end
+end
+return text(oldest)
 `)
 
 type Pending = {
@@ -74,7 +115,11 @@ type RedisBusWriterOptions = {
   /** The bound: bytes and age of what at least one consumer has not passed. */
   readonly bytesMax: number
   readonly ageMaxMs: number
+  /** Replicas that must have a batch before it is acknowledged. */
+  readonly replicas?: number
   readonly onError: (cause: string) => void
+  /** Redis has not any more so many of the batches that this process acknowledged. */
+  readonly onLost?: (batches: number) => void
 }
 
 /**
@@ -88,9 +133,20 @@ export class RedisBusWriter implements BusWriter {
   private pendingBytes = 0
   private flushing: Promise<void> | null = null
   private isFailing = false
+  private readonly acknowledged = new AcknowledgedBatches()
+  private readonly onReady = (): void => void this.countLost().catch(error => this.options.onError(redisCause(error)))
 
   constructor(options: RedisBusWriterOptions) {
     this.options = options
+    options.redis.on('ready', this.onReady)
+  }
+
+  /** Runs as the first command of a connection, so that nothing of this process is published before. */
+  private async countLost(): Promise<void> {
+    const { redis, keys, onLost } = this.options
+    const heads = await readHeads(redis, keys)
+    const lost = heads.reduce((sum, head, partition) => sum + this.acknowledged.takeLost(partition, head), 0)
+    if (lost > 0) onLost?.(lost)
   }
 
   publish(serverId: string, entry: Uint8Array): Promise<PublishRefusal | null> {
@@ -119,7 +175,7 @@ export class RedisBusWriter implements BusWriter {
   }
 
   private async send(group: readonly Pending[]): Promise<PublishRefusal | null> {
-    const { redis, keys, bytesMax, ageMaxMs, onError } = this.options
+    const { redis, keys, bytesMax, ageMaxMs, replicas = 0, onError } = this.options
     const byPartition = new Map<number, Uint8Array[]>()
     for (const { partition, entry } of group) {
       const entries = byPartition.get(partition)
@@ -133,9 +189,14 @@ export class RedisBusWriter implements BusWriter {
       args.push(partition, entries.length, entries.length === 1 ? asBuffer(entries[0]!) : Buffer.concat(entries))
     }
     try {
-      const taken = await PUBLISH.run(redis, scriptKeys, args)
+      const lasts = await PUBLISH.run(redis, scriptKeys, args)
+      if (!Array.isArray(lasts)) return 'full'
+      await whenReplicated(redis, replicas)
+      const atMs = performance.now()
+      for (const [index, [partition, entries]] of [...byPartition].entries())
+        this.acknowledged.add(partition, Number(lasts[index]), entries.length, atMs)
       this.isFailing = false
-      return taken === 1 ? null : 'full'
+      return null
     } catch (error) {
       const cause = redisCause(error)
       if (cause.startsWith('OOM')) return 'full'
@@ -150,8 +211,21 @@ export class RedisBusWriter implements BusWriter {
   }
 
   async close(): Promise<void> {
+    this.options.redis.off('ready', this.onReady)
     await this.flushing
   }
+}
+
+/** The last position of every partition. */
+export async function readHeads(redis: Redis, keys: RedisKeys): Promise<number[]> {
+  const found = await redis.hmget(keys.busState, ...PARTITIONS.map(partition => `head:${partition}`))
+  return found.map(text => Number(text ?? 0))
+}
+
+/** Every batch that came before this instant, ms by the clock of Redis, is in the samples store. */
+export async function storedBeforeMs(redis: Redis, keys: RedisKeys): Promise<number> {
+  const streams = PARTITIONS.map(partition => keys.stream(partition))
+  return Number(await STORED_BEFORE.run(redis, [keys.busPassed, keys.busState, ...streams], []))
 }
 
 /** Lag and size of the bus over all partitions. */
@@ -180,12 +254,16 @@ export class RedisBusReader implements BusReader {
   private timer: ReturnType<typeof setTimeout> | null = null
   private isClosed = false
 
-  /** `onNews` is called when some partition has new entries. `pollMs` is the poll interval. */
+  /**
+   * `onNews` is called when some partition has new entries. `pollMs` is the poll interval. `onWentBack` is called when
+   * a partition ends before a position that was passed on it.
+   */
   constructor(
     private readonly redis: Redis,
     private readonly keys: RedisKeys,
     private readonly pollMs: number,
     private readonly onNews: (partition: number) => void,
+    private readonly onWentBack: (partition: number, passed: number) => void = () => {},
   ) {
     this.poll()
   }
@@ -203,10 +281,9 @@ export class RedisBusReader implements BusReader {
   }
 
   private async readHeads(): Promise<void> {
-    const found = await this.redis.hmget(this.keys.busState, ...PARTITIONS.map(partition => `head:${partition}`))
+    const heads = await readHeads(this.redis, this.keys)
     this.hasHeads = true
-    found.forEach((text, partition) => {
-      const head = Number(text ?? 0)
+    heads.forEach((head, partition) => {
       if (head === this.heads[partition]) return
       this.heads[partition] = head
       this.onNews(partition)
@@ -239,7 +316,11 @@ export class RedisBusReader implements BusReader {
   }
 
   async passed(consumer: string, partition: number): Promise<number> {
-    return Number((await this.redis.hget(this.keys.busPassed, `${consumer}:${partition}`).catch(away)) ?? 0)
+    const { busPassed, busState } = this.keys
+    const found = await PASSED.run(this.redis, [busPassed, busState], [consumer, partition]).catch(away)
+    const [passed, lost] = Array.isArray(found) ? found.map(Number) : []
+    if (lost) this.onWentBack(partition, lost)
+    return passed ?? 0
   }
 
   async pass(consumer: string, partition: number, position: number): Promise<void> {

@@ -6,14 +6,23 @@ import type { BusWriter } from '../bus/bus.ts'
 import { FileBusWriter, GROUP_WAIT_MS } from '../bus/file-bus-writer.ts'
 import { RedisBusWriter } from '../bus/redis-bus.ts'
 import { ThreadBus } from '../bus/thread-bus.ts'
-import { collectorPaths, DISK_POLL_MS, heartbeatMaxAgeMs, type IngestConfig } from '../config.ts'
+import { collectorPaths, DISK_POLL_MS, heartbeatMaxAgeMs, type IngestConfig, redisAddressOf } from '../config.ts'
 import { FileHeartbeats, type HeartbeatBoard, RedisHeartbeats } from '../store/process-heartbeats.ts'
+import type { RedisAddress } from '../store/redis/redis-address.ts'
 import { RedisShared } from '../store/redis/redis-announcements.ts'
-import { durabilityFaults, openRedis, redisCause, toldTo, whenReady } from '../store/redis/redis-client.ts'
+import {
+  isOfSentinels,
+  logDurabilityFaults,
+  openRedis,
+  redisCause,
+  toldTo,
+  whenReady,
+} from '../store/redis/redis-client.ts'
 import { redisKeys } from '../store/redis/redis-keys.ts'
 import { RedisRegistryStore } from '../store/redis/redis-registry-store.ts'
 import { RegistryStore } from '../store/registry/file-registry-store.ts'
 import type { RegistryBacking } from '../store/registry/registry.ts'
+import type { CollectorMetrics } from '../telemetry.ts'
 
 /**
  * How often what other processes wrote to Redis (pushes, revocations, purges, reload calls) is looked for, at least.
@@ -39,11 +48,12 @@ type BusThread = { readonly url: URL | string; readonly onFailure: (error: Error
 export function openIngestStorage(
   config: IngestConfig,
   log: Logger,
+  metrics: Pick<CollectorMetrics, 'busLost'>,
   busThread: BusThread | null,
 ): Promise<IngestStorage> {
-  const url = config['redis.url']
-  return config['bus.kind'] === 'redis' && url !== null
-    ? openOnRedis(config, url, log)
+  const address = redisAddressOf(config)
+  return config['bus.kind'] === 'redis' && address !== null
+    ? openOnRedis(config, address, log, metrics)
     : openOnDisk(config, log, busThread)
 }
 
@@ -87,16 +97,16 @@ async function openOnDisk(config: IngestConfig, log: Logger, busThread: BusThrea
   }
 }
 
-async function openOnRedis(config: IngestConfig, url: string, log: Logger): Promise<IngestStorage> {
-  const redis = openRedis({ url, name: 'collector-ingest', ...toldTo(log) })
+async function openOnRedis(
+  config: IngestConfig,
+  address: RedisAddress,
+  log: Logger,
+  metrics: Pick<CollectorMetrics, 'busLost'>,
+): Promise<IngestStorage> {
+  const redis = openRedis({ address, name: 'collector-ingest', ...toldTo(log) })
   const keys = redisKeys(config['redis.prefix'])
   await pTimeout(whenReady(redis), { milliseconds: REDIS_WAIT_MS, fallback: () => {} })
-  void whenReady(redis)
-    .then(() => durabilityFaults(redis))
-    .then(faults => {
-      for (const fault of faults) log.warn(fault)
-    })
-    .catch(error => log.warn({ cause: redisCause(error) }, 'cannot read how Redis is set up'))
+  logDurabilityFaults(redis, isOfSentinels(address), log)
   const registry = new RedisRegistryStore(redis, keys)
   const shared = new RedisShared(redis, keys, Date.now)
   const bus = new RedisBusWriter({
@@ -104,7 +114,12 @@ async function openOnRedis(config: IngestConfig, url: string, log: Logger): Prom
     keys,
     bytesMax: config['bus.max_bytes'],
     ageMaxMs: config['bus.max_age'],
+    replicas: config['redis.wait_replicas'],
     onError: cause => log.error({ cause }, 'cannot write to the bus; agents keep their batches'),
+    onLost: batches => {
+      log.error({ batches }, 'Redis came back without batches that were acknowledged: what was not read yet is lost')
+      metrics.busLost.inc(batches)
+    },
   })
   const poll = async (): Promise<boolean> => {
     // While Redis is unreachable its connection logs that; changes of others are found afterwards.

@@ -60,7 +60,7 @@ async function run(configFile: string | undefined, readyFile: string | undefined
   const onFailure = failureExit(log)
   const threadCount = config['ingest.threads'] || availableParallelism()
   const hasThreads = threadCount > 1
-  const storage = await openIngestStorage(config, log, hasThreads ? { url: files.bus, onFailure } : null)
+  const storage = await openIngestStorage(config, log, metrics, hasThreads ? { url: files.bus, onFailure } : null)
   const { bus } = storage
   const ready = new ReadyFile(readyFile)
   const registry = new AgentRegistry(storage.registry)

@@ -2,6 +2,7 @@
 import type { Logger } from 'pino'
 import type { ReloadFeed } from '../../../core/admin-api/calls.ts'
 import { shownPresence } from '../../../core/alerting/evaluate/presence.ts'
+import { limits } from '../../../core/limits.ts'
 import { planDays, type RetentionSettings } from '../../../core/retention/readable-and-deletable.ts'
 import type { Tombstone } from '../../../core/retention/tombstone.ts'
 import type { AdminDeps } from '../admin/deps.ts'
@@ -16,6 +17,7 @@ import type { ServerAlerting } from './evaluation/shard-messages.ts'
 import type { ShardPool } from './evaluation/shard-pool.ts'
 import { ReloadCalls, type ReloadCallsDeps } from './reload-calls.ts'
 import type { SamplesClient } from './samples/samples-client.ts'
+import { samplesOfAll } from './samples/samples-of-all.ts'
 import type { WorkerStorage } from './storage/worker-storage.ts'
 import { keptByRegistry, TenantPurges } from './tenant-purges.ts'
 import type { WorkerStatus } from './worker-status.ts'
@@ -75,7 +77,7 @@ export function createAdminDeps(given: AdminDepsSources): CreatedAdminDeps {
       if (days !== null) samples.setRetentionDays(new Map([[companyId, days]]))
       return retention
     },
-    samples,
+    samples: samplesOfAll(samples, sources.storage.others, limits.stateShards),
     purge: purges.purge,
     onRequest: (method, path, status, seconds) => {
       const { requests } = metrics.hot

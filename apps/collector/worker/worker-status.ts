@@ -82,10 +82,11 @@ export class WorkerStatus {
 
   /** What this worker has to tell another, whose /status is asked for. */
   async counts(): Promise<WorkerCounts> {
-    return this.countsOf((await this.shards?.status()) ?? [])
+    const all = (await this.shards?.status()) ?? []
+    return { ...this.countsOf(all), lag: await this.lag(all) }
   }
 
-  private countsOf(all: readonly ShardStatus[]): WorkerCounts {
+  private countsOf(all: readonly ShardStatus[]): Omit<WorkerCounts, 'lag'> {
     const sum = (of: (status: ShardStatus) => number) => all.reduce((total, status) => total + of(status), 0)
     return {
       online: sum(status => status.online),
@@ -104,14 +105,14 @@ export class WorkerStatus {
     // A worker that cannot ask tells of itself: the hub is better served with a part than with nothing.
     const asked = others ? others.counts().catch(() => []) : []
     const all = (await this.shards?.status()) ?? []
-    const workers = [this.countsOf(all), ...(await asked)]
+    const workers = [{ ...this.countsOf(all), lag: await this.lag(all) }, ...(await asked)]
     const sum = (of: (counts: WorkerCounts) => number) => workers.reduce((total, counts) => total + of(counts), 0)
     const sweeps = workers.map(({ retention }) => retention).filter(retention => retention !== null)
     return {
       version: this.deps.version,
       role: this.deps.role,
       startedAtMs: this.startedAtMs,
-      busLag: await this.lag(all),
+      busLag: sum(counts => counts.lag ?? 0),
       outboxDepth: this.storage.outbox.outboxDepth(),
       outboxSetAside: sum(counts => counts.setAside ?? 0),
       agentsOnline: sum(counts => counts.online),

@@ -108,6 +108,13 @@ function shardMessages(
         metrics.snapshotErrors.inc()
         log.error({ fault }, 'a snapshot cannot be used; the journal gives the open alerts')
       }
+    } else if (message.kind === 'wentBack') {
+      metrics.busWentBack.inc()
+      const { shard, from, to } = message
+      log.error({ shard, from, to }, 'the bus ends before what was evaluated of it: Redis has lost what came last')
+    } else if (message.kind === 'committedAgain') {
+      metrics.recommitted.inc(message.events)
+      log.warn({ shard: message.shard, events: message.events }, 'Redis has lost events; they are committed again')
     } else if (message.kind === 'lost') storage.lost(message.shard, message.token, message.cause)
     else if (message.kind === 'log') log[message.level](message.fields, message.message)
   }

@@ -125,7 +125,26 @@ export async function readCompleteness(store: ClickHouse): Promise<Completeness>
   return { '5m': of('5m'), '1h': of('1h') }
 }
 
-async function writeProgress(store: ClickHouse, cell: '5m' | '1h' | 'version', value: number): Promise<void> {
+/**
+ * The time up to which a pass has computed 5-minute cells, or is about to. The claim stands beside the progress, so
+ * that workers of before go by that alone.
+ */
+export async function readClaim(store: ClickHouse): Promise<number> {
+  const [row] = await store.rows(
+    `SELECT toFloat64(toUnixTimestamp64Milli(max(complete_before))) FROM ${store.database}.rollup_progress WHERE cell IN ('5m', 'claimed')`,
+  )
+  return Number(row?.[0] ?? 0)
+}
+
+/** Written before a pass reads raw samples. */
+export const writeClaim = (store: ClickHouse, claimedMs: number): Promise<void> =>
+  writeProgress(store, 'claimed', claimedMs)
+
+async function writeProgress(
+  store: ClickHouse,
+  cell: '5m' | '1h' | 'version' | 'claimed',
+  value: number,
+): Promise<void> {
   await store.command(`INSERT INTO ${store.database}.rollup_progress SELECT {cell:String}, ${INSTANT('value')}`, {
     cell,
     value,

@@ -2,15 +2,17 @@
 // sent twice, every command has a deadline, scripts are called by their digest, and trouble is logged once and not at
 // every attempt.
 import { createHash } from 'node:crypto'
-import { Redis } from 'ioredis'
+import { type RedisOptions as DriverOptions, Redis } from 'ioredis'
 import type { Logger } from 'pino'
+import { assert } from '../../../../core/assert.ts'
+import { parseRedisUrl, type RedisAddress } from './redis-address.ts'
 
 const COMMAND_TIMEOUT_MS = 5_000
 const CONNECT_TIMEOUT_MS = 5_000
 const RETRY_MAX_MS = 1_000
 
 type RedisOptions = {
-  readonly url: string
+  readonly address: RedisAddress
   /** The name of the connection in CLIENT LIST. */
   readonly name: string
   /**
@@ -33,19 +35,58 @@ export const toldTo = (log: Logger): Pick<RedisOptions, 'onTrouble' | 'onRecover
   onRecovered: () => log.info('Redis answers again'),
 })
 
-/** Opens a connection, which reconnects until it is closed. */
+/** Whether the address names Sentinels. */
+export const isOfSentinels = ({ url }: RedisAddress): boolean => parseRedisUrl(url)?.master != null
+
+const retryAfterMs = (tries: number): number => Math.min(RETRY_MAX_MS, 50 * 2 ** Math.min(tries, 5))
+
+/** What the driver is told of an address that the configuration has checked. */
+function driverAddress({ url, sentinelPassword, ca, certificate, key }: RedisAddress): DriverOptions {
+  const parsed = parseRedisUrl(url)
+  assert(parsed, 'the address of Redis was checked when the configuration was read')
+  const { isTls, username, password, endpoints, master, database } = parsed
+  const tls = isTls
+    ? { ...(ca ? { ca } : {}), ...(certificate ? { cert: certificate } : {}), ...(key ? { key } : {}) }
+    : null
+  const shared: DriverOptions = {
+    db: database,
+    ...(username === '' ? {} : { username }),
+    ...(password === '' ? {} : { password }),
+    ...(tls ? { tls } : {}),
+  }
+  if (master === null) return { ...shared, ...endpoints[0]! }
+  return {
+    ...shared,
+    sentinels: [...endpoints],
+    name: master,
+    role: 'master',
+    sentinelRetryStrategy: retryAfterMs,
+    ...(sentinelPassword === null ? {} : { sentinelPassword }),
+    ...(tls ? { sentinelTLS: tls, enableTLSForSentinelMode: true } : {}),
+  }
+}
+
+/**
+ * Opens a connection, which reconnects until it is closed: by Sentinels to the primary of the moment. A primary that
+ * became a replica answers READONLY; the connection is made anew then.
+ */
 export function openRedis(options: RedisOptions): Redis {
   let isTroubled = false
   let cause = 'the connection was closed'
-  const redis = new Redis(options.url, {
+  const redis = new Redis({
+    ...driverAddress(options.address),
     connectionName: options.name,
+    disableClientInfo: true,
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
     // Commands under way fail when the connection breaks, not only at their deadline.
     maxRetriesPerRequest: 0,
     commandTimeout: COMMAND_TIMEOUT_MS,
     connectTimeout: CONNECT_TIMEOUT_MS,
-    retryStrategy: tries => Math.min(RETRY_MAX_MS, 50 * 2 ** Math.min(tries, 5)),
+    // A host that is gone closes nothing: without this its connection would stand for a quarter of an hour.
+    socketTimeout: COMMAND_TIMEOUT_MS,
+    retryStrategy: retryAfterMs,
+    reconnectOnError: error => error.message.startsWith('READONLY'),
   })
   // Each shard that is being opened may add a listener for the connection.
   redis.setMaxListeners(0)
@@ -68,6 +109,19 @@ export function openRedis(options: RedisOptions): Redis {
 export function whenReady(redis: Redis): Promise<void> {
   if (redis.status === 'ready') return Promise.resolve()
   return new Promise(resolve => redis.once('ready', () => resolve()))
+}
+
+/** The longest wait for replicas: what is late counts as not replicated, and is told or sent again. */
+const REPLICAS_WAIT_MS = 1_000
+
+/** Resolves once so many replicas have all that this connection wrote; rejects when they have not in time. */
+export async function whenReplicated(redis: Redis, replicas: number): Promise<void> {
+  if (replicas === 0) return
+  const confirmed = await redis.wait(replicas, REPLICAS_WAIT_MS)
+  if (confirmed < replicas)
+    throw new Error(
+      `${confirmed} of redis.wait_replicas = ${replicas} replicas had the write after ${REPLICAS_WAIT_MS} ms`,
+    )
 }
 
 /** A Redis script. It is called by its digest, or by its text where the server does not know it yet. */
@@ -95,20 +149,40 @@ export class RedisScript {
 export const asBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 
 /**
- * Faults of the server's configuration for the operator: whether it persists what it acknowledges, and whether it
- * evicts keys. Empty where all is well or the server does not say.
+ * Logs what of the server's configuration endangers data, now and whenever another server may have taken its place: a
+ * replica that was promoted is often set up otherwise.
  */
-export async function durabilityFaults(redis: Redis): Promise<string[]> {
+export function logDurabilityFaults(redis: Redis, isReplicated: boolean, log: Logger): void {
+  const check = (): void => {
+    durabilityFaults(redis, isReplicated).then(
+      faults => {
+        for (const fault of faults) log.warn(fault)
+      },
+      error => log.warn({ cause: redisCause(error) }, 'cannot read how Redis is set up'),
+    )
+  }
+  redis.on('ready', check)
+  if (redis.status === 'ready') check()
+}
+
+/** A setting of the server; empty where it refuses CONFIG, as a hosted one may. */
+const settingOf = (redis: Redis, name: string): Promise<string> =>
+  redis.config('GET', name).then(
+    answer => (Array.isArray(answer) ? String(answer[1] ?? '') : ''),
+    () => '',
+  )
+
+/**
+ * Faults of the server's configuration for the operator: whether it persists what it acknowledges, whether it evicts
+ * keys, and whether a primary without replicas goes on. Empty where all is well or the server does not say.
+ */
+export async function durabilityFaults(redis: Redis, isReplicated: boolean): Promise<string[]> {
   const info = await redis.info()
   const of = (name: string): string => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1] ?? ''
   const faults: string[] = []
   if (of('aof_enabled') === '0')
     faults.push('appendonly is off: acknowledged batches and open alerts are lost when Redis ends; set appendonly yes')
-  // A hosted server may refuse CONFIG.
-  const [, sync = ''] = await redis.config('GET', 'appendfsync').then(
-    answer => (Array.isArray(answer) ? answer.map(String) : []),
-    () => [],
-  )
+  const sync = await settingOf(redis, 'appendfsync')
   if (of('aof_enabled') !== '0' && sync !== '' && sync !== 'always')
     faults.push(
       `appendfsync is ${sync}: the newest acknowledged batches and alerts are lost when Redis is killed while its disk is busy; set appendfsync always`,
@@ -116,5 +190,9 @@ export async function durabilityFaults(redis: Redis): Promise<string[]> {
   const policy = of('maxmemory_policy')
   if (policy !== '' && policy !== 'noeviction')
     faults.push(`maxmemory-policy is ${policy}: Redis may throw away batches and alerts; set noeviction`)
+  if (isReplicated && (await settingOf(redis, 'min-replicas-to-write')) === '0')
+    faults.push(
+      'min-replicas-to-write is 0: a primary that the Sentinels have replaced goes on acknowledging batches, which are lost when it comes back; set min-replicas-to-write 1',
+    )
   return faults
 }

@@ -43,7 +43,7 @@ const shardKeys = (prefix: string) => ({
   openRecords: (shard: number): string => `${prefix}journal:${shard}:open`,
   /** List of JSON {i: number, p: position, r: record}: journal since the snapshot. */
   journal: (shard: number): string => `${prefix}journal:${shard}`,
-  /** Hash: journal -> number of the last record that the shard ever wrote. */
+  /** Hash: journal -> number of the last record that the shard ever wrote, writer -> the lease it was written under. */
   shardState: (shard: number): string => `${prefix}shard:${shard}`,
   /** Set of full series keys of a shard. */
   seriesKeys: (shard: number): string => `${prefix}keys:${shard}`,
@@ -93,6 +93,8 @@ const sharedKeys = (prefix: string) => ({
   tombstones: `${prefix}purge:tombstones`,
   /** List for the answers to one question to other workers, expiring. */
   answers: (question: string): string => `${prefix}answers:${question}`,
+  /** String: written before a wait for replicas, which then have all that was written before it. */
+  replicationMark: `${prefix}replication-mark`,
   /** Channel of questions to workers. */
   questions: `${prefix}questions`,
 })

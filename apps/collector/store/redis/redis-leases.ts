@@ -13,8 +13,8 @@ import { LUA_NOW, LUA_TEXT } from './redis-scripts.ts'
 export type HeldLease = { readonly lease: number; readonly token: string }
 
 /**
- * KEYS: workers, fence, leases. ARGV: owner, time to live (ms), 1 = take what is free. Returns the share, then number
- * and token of each lease.
+ * KEYS: workers, fence, leases. ARGV: owner, time to live (ms), 1 = take what is free, leases to take first. Returns
+ * the share, then number and token of each lease.
  */
 const TEND = new RedisScript(`${LUA_NOW}${LUA_TEXT}
 local owner, ttlMs, takes = ARGV[1], ARGV[2], ARGV[3] == '1'
@@ -40,6 +40,12 @@ for lease = 0, #KEYS - 3 do
   end
 end
 if takes then
+  local wanted = {}
+  for at = 4, #ARGV do wanted[tonumber(ARGV[at])] = true end
+  table.sort(free, function(a, b)
+    if wanted[a] ~= wanted[b] then return wanted[a] == true end
+    return a < b
+  end)
   for _, lease in ipairs(free) do
     if lease == ${LEADER} or shards < share then
       local value = owner .. ' ' .. text(redis.call('INCR', KEYS[2]))
@@ -68,6 +74,8 @@ end
 
 export class RedisLeases {
   private readonly leaseKeys: string[]
+  /** The leases of this worker before Redis was away: it takes these first, since it knows most of their shards. */
+  private before: readonly number[] = []
 
   /** `owner` is unique to this run of the worker: it differs after a restart. */
   constructor(
@@ -84,7 +92,7 @@ export class RedisLeases {
    */
   async renew(takes: boolean): Promise<{ readonly share: number; readonly held: readonly HeldLease[] }> {
     const keys = [this.keys.workers, this.keys.fence, ...this.leaseKeys]
-    const answer = await TEND.run(this.redis, keys, [this.owner, this.ttlMs, takes ? 1 : 0])
+    const answer = await TEND.run(this.redis, keys, [this.owner, this.ttlMs, takes ? 1 : 0, ...this.before])
     const parts = Array.isArray(answer) ? answer : []
     const held: HeldLease[] = []
     for (let at = 1; at + 1 < parts.length; at += 2) {
@@ -92,6 +100,7 @@ export class RedisLeases {
       assert(token.startsWith(`${this.owner} `), 'a lease that is held names its holder')
       held.push({ lease: Number(parts[at]), token })
     }
+    if (held.length > 0) this.before = held.map(({ lease }) => lease)
     return { share: Number(parts[0] ?? 0), held }
   }
 

@@ -10,7 +10,7 @@ import { assert } from '../../../../core/assert.ts'
 import { shardOfServer } from '../../../../core/bus/entry.ts'
 import { limits } from '../../../../core/limits.ts'
 import type { OutboxRow, OutboxStore, SetAsideKey, Skipped } from '../outbox-store.ts'
-import { RedisScript } from './redis-client.ts'
+import { RedisScript, whenReplicated } from './redis-client.ts'
 import { LEADER, type RedisKeys } from './redis-keys.ts'
 import { LUA_HOLDS } from './redis-leases.ts'
 import { LUA_OUTBOX, LUA_TEXT } from './redis-scripts.ts'
@@ -52,11 +52,15 @@ export class RedisOutboxStore implements OutboxStore {
   private depth = 0
   private oldestMs: number | null = null
 
-  /** `ownedShards` returns the shards whose lease this worker has now. */
+  /**
+   * `ownedShards` returns the shards whose lease this worker has now. An event is handed out once `replicas` have it,
+   * with the state that led to it: else the hub could know of an alert that Redis has forgotten.
+   */
   constructor(
     private readonly redis: Redis,
     private readonly keys: RedisKeys,
     private readonly ownedShards: () => readonly number[],
+    private readonly replicas = 0,
   ) {}
 
   private static rowId(shard: number, number: number): number {
@@ -104,7 +108,15 @@ export class RedisOutboxStore implements OutboxStore {
         if (found.length < pageSize) break
       }
     }
+    if (rows.length > 0) await this.whenReplicated()
     return rows
+  }
+
+  private async whenReplicated(): Promise<void> {
+    if (this.replicas === 0) return
+    // Others wrote the events: a write of this connection is behind theirs, and so is the wait for it.
+    await this.redis.set(this.keys.replicationMark, '1')
+    await whenReplicated(this.redis, this.replicas)
   }
 
   /** The shards of this worker that have events, starting with another one every time. */

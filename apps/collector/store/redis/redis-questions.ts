@@ -1,9 +1,10 @@
-// A worker asks the others about their shards: which agents are online, the alerting of a server, the counts of
-// /status; and asks them to pull a feed. The question is published on a channel, and answers are pushed to a list of
-// that question. Redis returns how many workers received the question: that many answers are awaited, up to a time
-// limit.
+// A worker asks the others about their shards: which agents are online, the alerting and the samples of a server, the
+// counts of /status; and asks them to pull a feed. The question is published on a channel, and answers are pushed to a
+// list of that question. Redis returns how many workers received the question: that many answers are awaited, up to a
+// time limit.
 import { randomUUID } from 'node:crypto'
 import type { Redis } from 'ioredis'
+import { isServerQuestion, type ServerQuestion } from '../../worker/samples/samples-messages.ts'
 import { type ReloadFeed, reloadFeeds } from './redis-announcements.ts'
 import { redisCause } from './redis-client.ts'
 import type { RedisKeys } from './redis-keys.ts'
@@ -16,6 +17,10 @@ export type Question =
   | { readonly kind: 'alerting'; readonly serverId: string }
   | { readonly kind: 'online'; readonly companyId: string }
   | { readonly kind: 'counts' }
+  /** The worker of the server answers. */
+  | { readonly kind: 'samples'; readonly asked: ServerQuestion }
+  /** Each worker answers of its own servers. */
+  | { readonly kind: 'companyValues'; readonly companyId: string; readonly metric: string; readonly sinceMs: number }
   /** Pull the feed and put it in force before answering. */
   | { readonly kind: 'reload'; readonly feed: ReloadFeed }
 
@@ -37,11 +42,19 @@ function parseAsked(text: string): Asked | null {
     const feed = reloadFeeds.find(each => each === question.feed)
     return feed ? { id, owner, question: { kind: 'reload', feed } } : null
   }
+  if (question.kind === 'samples' && 'asked' in question && isServerQuestion(question.asked))
+    return { id, owner, question: { kind: 'samples', asked: question.asked } }
+  if (question.kind === 'companyValues' && 'companyId' in question && 'metric' in question && 'sinceMs' in question) {
+    const { companyId, metric, sinceMs } = question
+    if (typeof companyId !== 'string' || typeof metric !== 'string' || typeof sinceMs !== 'number') return null
+    return { id, owner, question: { kind: 'companyValues', companyId, metric, sinceMs } }
+  }
   return question.kind === 'counts' ? { id, owner, question: { kind: 'counts' } } : null
 }
 
 export class RedisQuestions {
   private readonly listener: Redis
+  private readonly renewListener = (): void => this.listener.disconnect(true)
 
   /** `answer` resolves to JSON, or to null when this worker has no answer. */
   constructor(
@@ -57,8 +70,9 @@ export class RedisQuestions {
       maxRetriesPerRequest: null,
       connectionName: 'collector-worker-questions',
     })
-    // The connection that it was duplicated from reports trouble.
+    // The connection that it was duplicated from reports trouble, and notices a server that has gone without a word.
     this.listener.on('error', () => {})
+    redis.on('close', this.renewListener)
     this.listener.subscribe(keys.questions).catch(error => onError(redisCause(error)))
     this.listener.on('message', (_channel: string, text: string) => {
       this.receive(text).catch(error => onError(redisCause(error)))
@@ -96,6 +110,7 @@ export class RedisQuestions {
   }
 
   close(): void {
+    this.redis.off('close', this.renewListener)
     this.listener.disconnect()
   }
 }

@@ -12,6 +12,7 @@ import type { QuietPresence } from '../../../../core/alerting/state/evaluation-s
 import { assert } from '../../../../core/assert.ts'
 import { shardOfServer } from '../../../../core/bus/entry.ts'
 import type { PlacedRecord, ShardStore } from '../shard-store.ts'
+import type { RecentCommits } from './recent-commits.ts'
 import { asBuffer, RedisScript } from './redis-client.ts'
 import type { RedisKeys } from './redis-keys.ts'
 import { LUA_HOLDS } from './redis-leases.ts'
@@ -51,7 +52,7 @@ for record = at, #ARGV, 3 do
     redis.call('HDEL', KEYS[7], ARGV[record])
   end
 end
-redis.call('HSET', KEYS[6], 'journal', ARGV[3])
+redis.call('HSET', KEYS[6], 'journal', ARGV[3], 'writer', ARGV[1])
 return 1
 `)
 
@@ -120,6 +121,8 @@ type Found = {
   /** What the snapshot may not reflect, and all that is open, in the order in which it was made. */
   readonly journal: readonly Numbered[]
   readonly journalMark: number
+  /** The lease under which the last journal record was written; empty when that is not known. */
+  readonly writer: string
   readonly keys: readonly string[]
   /** Changes of rules since the snapshot, and the newest of every rule by any shard. */
   readonly ruleChanges: readonly RuleChangeRecord[]
@@ -153,6 +156,8 @@ type LeasedShard = {
   readonly token: string
   /** Shared by the shards of a thread. */
   readonly records: RuleRecords
+  /** What this worker committed of the shard, under this lease or an earlier one. */
+  readonly recent?: RecentCommits
 }
 
 /**
@@ -202,6 +207,9 @@ async function readRuleChanges({ redis, keys, shard }: LeasedShard): Promise<Rul
 /** Empty for a record that names no company: it is rejected, and runs nowhere. */
 const companyOf = (rule: RuleRecord | null): string => (typeof rule?.company_id === 'string' ? rule.company_id : '')
 
+/** A lease's token is its owner and a number. */
+const ownerOf = (token: string): string => token.slice(0, Math.max(0, token.lastIndexOf(' ')))
+
 export class RedisShardStore implements ShardStore {
   /** Number of the last journal record of the shard. */
   journalMark: number
@@ -225,14 +233,15 @@ export class RedisShardStore implements ShardStore {
       redis.getBuffer(keys.snapshot(shard)),
       redis.lrange(keys.journal(shard), 0, -1),
       redis.hvals(keys.openRecords(shard)),
-      redis.hget(keys.shardState(shard), 'journal'),
+      redis.hmget(keys.shardState(shard), 'journal', 'writer'),
       redis.smembers(keys.seriesKeys(shard)),
       readRuleChanges(leased),
     ])
     return new RedisShardStore(leased, {
       snapshot,
       journal: inOrder([...journal, ...open]),
-      journalMark: Number(state ?? 0),
+      journalMark: Number(state[0] ?? 0),
+      writer: state[1] ?? '',
       keys: seriesKeys,
       ruleChanges,
     })
@@ -297,7 +306,12 @@ export class RedisShardStore implements ShardStore {
       keys.shardState(shard),
       keys.openRecords(shard),
     ]
-    this.write(() => COMMIT.run(redis, scriptKeys, args))
+    const { journalMark: mark } = this
+    this.write(async () => {
+      const taken = await COMMIT.run(redis, scriptKeys, args)
+      if (taken === 1) this.leased.recent?.add({ events, journal, position, nowMs, mark })
+      return taken
+    })
   }
 
   /**
@@ -380,6 +394,40 @@ export class RedisShardStore implements ShardStore {
 
   loadSnapshot(_shard: number): Uint8Array | null {
     return this.found?.snapshot ?? null
+  }
+
+  /**
+   * The bus ends at `head`: positions beyond it are of a bus that is lost. What they stand beside came before
+   * everything that is on the bus now.
+   */
+  distrustAfter(head: number): void {
+    if (!this.found) return
+    const journal = this.found.journal.map(record => (record.p > head ? { ...record, p: 0 } : record))
+    const ruleChanges = this.found.ruleChanges.map(change =>
+      change.position > head ? { ...change, position: 0 } : change,
+    )
+    this.found = { ...this.found, journal, ruleChanges }
+  }
+
+  /**
+   * Commits again what this worker committed and Redis has lost, unless another worker has written since. `head` is the
+   * last position of the bus. Returns the number of events.
+   */
+  commitAgain(head: number): number {
+    const { found } = this
+    const { recent, token } = this.leased
+    if (!found || !recent || ownerOf(found.writer) !== ownerOf(token)) return 0
+    const journal = [...found.journal]
+    let eventCount = 0
+    for (const { events, journal: records, position, nowMs } of recent.takeAfter(found.journalMark)) {
+      const p = Math.min(position, head)
+      let i = this.journalMark
+      for (const r of records) journal.push({ i: ++i, p, r })
+      this.commit(events, records, p, nowMs)
+      eventCount += events.length
+    }
+    this.found = { ...found, journal }
+    return eventCount
   }
 
   /** What was read at the opening is not needed any more. */

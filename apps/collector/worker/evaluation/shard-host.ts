@@ -13,6 +13,7 @@ import { busConsumers } from '../../bus/bus.ts'
 import { FileBusReader } from '../../bus/file-bus-reader.ts'
 import { BusAway, RedisBusReader } from '../../bus/redis-bus.ts'
 import { EvaluationStore } from '../../store/file-evaluation-store.ts'
+import { RecentCommits } from '../../store/redis/recent-commits.ts'
 import { openRedis, whenReady } from '../../store/redis/redis-client.ts'
 import { redisKeys } from '../../store/redis/redis-keys.ts'
 import { RedisShardStore, RuleRecords, ShardLost } from '../../store/redis/redis-shard-store.ts'
@@ -132,6 +133,8 @@ export class ShardHost {
     const loop = new ShardLoop(config, this.redis.bus, opened.store, Date.now, opened.tell)
     const faults = this.prepare(loop)
     opened.store.restored()
+    const from = loop.position
+    if (loop.distrustAfter(opened.head)) this.tell({ kind: 'wentBack', shard, from, to: opened.head })
     // A shard without servers has no snapshot, and the entries that it passed are removed from the bus.
     loop.position = Math.max(loop.position, opened.passed)
     for (const { companyId, serverId } of this.tombstones) loop.forget(companyId, serverId)
@@ -184,6 +187,7 @@ export class ShardHost {
 
   setTombstones(tombstones: readonly Tombstone[]): void {
     this.tombstones = tombstones
+    this.redis?.forgetRecent()
     for (const loop of this.loops) loop.setTombstones(tombstones)
   }
 
@@ -201,6 +205,8 @@ export class ShardHost {
 type Opened = {
   readonly store: RedisShardStore
   readonly passed: number
+  /** The last position of the bus. */
+  readonly head: number
   readonly tell: (message: FromShardThread) => void
   readonly lost: (error: Error) => void
 }
@@ -217,6 +223,7 @@ class RedisShards {
   /** The lease token of each shard. */
   private readonly tokens = new Map<number, string>()
   private readonly stores = new Map<number, RedisShardStore>()
+  private readonly recent = new Map<number, RecentCommits>()
 
   constructor(
     storage: ShardStorage & { readonly kind: 'redis' },
@@ -225,15 +232,29 @@ class RedisShards {
   ) {
     this.keys = redisKeys(storage.prefix)
     this.redis = openRedis({
-      url: storage.url,
+      address: storage.address,
       name: 'collector-worker-shards',
       onTrouble: cause => this.disconnected(cause),
       onRecovered: () => {},
     })
     this.records = new RuleRecords(this.redis, this.keys)
-    this.bus = new RedisBusReader(this.redis, this.keys, REDIS_BUS_POLL_MS, shard =>
-      this.running.get(shard)?.loop.wake(),
+    this.bus = new RedisBusReader(
+      this.redis,
+      this.keys,
+      REDIS_BUS_POLL_MS,
+      shard => this.running.get(shard)?.loop.wake(),
+      (shard, from) => tell({ kind: 'wentBack', shard, from, to: 0 }),
     )
+  }
+
+  forgetRecent(): void {
+    for (const recent of this.recent.values()) recent.clear()
+  }
+
+  private recentOf(shard: number): RecentCommits {
+    const recent = this.recent.get(shard) ?? new RecentCommits()
+    this.recent.set(shard, recent)
+    return recent
   }
 
   /** Reads the durable state of a shard. Null when the lease was lost meanwhile, or the shard cannot be read. */
@@ -244,11 +265,23 @@ class RedisShards {
       const { redis, keys } = this
       await whenReady(redis)
       await this.running.get(shard)?.finished.catch(() => {})
-      const store = await RedisShardStore.open({ redis, keys, shard, token, records: this.records })
+      const store = await RedisShardStore.open({
+        redis,
+        keys,
+        shard,
+        token,
+        records: this.records,
+        recent: this.recentOf(shard),
+      })
       const passed = await this.bus.passed(busConsumers.evaluation, shard)
+      // After everything that is durable was read: none of its positions can be higher.
+      const head = await this.bus.lastPosition(shard)
+      store.distrustAfter(head)
+      const events = store.commitAgain(head)
+      if (events > 0) this.tell({ kind: 'committedAgain', shard, events })
       if (this.tokens.get(shard) !== token) return null
       this.stores.set(shard, store)
-      return { store, passed, lost, tell: message => this.told(shard, store, message) }
+      return { store, passed, head, lost, tell: message => this.told(shard, store, message) }
     } catch (error) {
       lost(error instanceof Error ? error : new Error(String(error)))
       return null

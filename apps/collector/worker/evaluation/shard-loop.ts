@@ -290,6 +290,18 @@ export class ShardLoop {
   }
 
   /**
+   * The bus ends at `last`. A saved position beyond it is of a bus that is lost, and its numbers are given out again:
+   * what is on the bus is evaluated whole then, and a sample that was evaluated before is not newer than its series.
+   * True in that case.
+   */
+  distrustAfter(last: number): boolean {
+    if (this.position <= last) return false
+    for (const shard of this.config.shards) this.saver.savedAt[shard] = 0
+    this.position = 0
+    return true
+  }
+
+  /**
    * During a replay: activates the rule changes before `position` one after another, so that an alert closes under the
    * version of its rule that was then in force.
    */

@@ -6,6 +6,7 @@ import type { SilenceRecord } from '../../../../core/alerting/evaluate/suppressi
 import type { RuleRecord } from '../../../../core/alerting/rules/rule.ts'
 import type { EvaluationSettings, ServerAttributes } from '../../../../core/alerting/state/evaluation-state.ts'
 import type { Tombstone } from '../../../../core/retention/tombstone.ts'
+import type { RedisAddress } from '../../store/redis/redis-address.ts'
 import type { AnswerMessage, CallMessage } from '../../thread-calls.ts'
 
 /** The configuration of a shard loop. */
@@ -28,7 +29,7 @@ export type ShardLoopConfig = {
 /** Where a thread finds its bus and stores its durable state. */
 export type ShardStorage =
   | { readonly kind: 'file'; readonly busPath: string; readonly dataDir: string; readonly snapshotDir: string }
-  | { readonly kind: 'redis'; readonly url: string; readonly prefix: string }
+  | { readonly kind: 'redis'; readonly address: RedisAddress; readonly prefix: string }
 
 export type ShardThreadConfig = Omit<ShardLoopConfig, 'partition' | 'pollMs' | 'seriesSweepIntervalMs'> & {
   readonly storage: ShardStorage
@@ -133,6 +134,10 @@ export type ShardNotice =
     }
   /** Every shard of the loop is saved up to this position of the bus. */
   | { readonly kind: 'snapshot'; readonly position: number }
+  /** Over Redis: the partition ends before a position that was evaluated; what is on it now is evaluated whole. */
+  | { readonly kind: 'wentBack'; readonly shard: number; readonly from: number; readonly to: number }
+  /** Over Redis: events that it had lost are in the outbox again, and the states behind them in the journal. */
+  | { readonly kind: 'committedAgain'; readonly shard: number; readonly events: number }
   /** Over Redis: the evaluation of a shard ended by itself; its lease must be acquired again. */
   | { readonly kind: 'lost'; readonly shard: number; readonly token: string; readonly cause: string }
   | {

@@ -86,7 +86,10 @@ export class LatestValues {
     this.options = options
   }
 
-  /** No other worker stores samples here: what is in the store can be read before the first block. */
+  /**
+   * Whatever series stood on the bus before what this worker reads of it are in the store: they can be learnt from
+   * there before the first block is stored.
+   */
   start(): void {
     if (this.state === 'new') void this.learnStored()
   }
@@ -203,11 +206,17 @@ export class LatestValues {
 
   /**
    * The largest newest value of a metric since `sinceMs` on each server of a company. From memory where that is whole,
-   * else from the store; with what is buffered in both cases.
+   * else from the store; with what is buffered in both cases. `isOwnOnly` leaves out servers whose samples pass through
+   * other workers.
    */
-  async readCompany(companyId: string, metric: string, sinceMs: number): Promise<CompanyValues> {
-    const { reader, isOnlyWorker, bufferedCompany } = this.options
-    const isHeld = isOnlyWorker === true && this.state === 'holding' && heldMetrics.has(metric)
+  async readCompany(
+    companyId: string,
+    metric: string,
+    sinceMs: number,
+    isOwnOnly: boolean = this.options.isOnlyWorker ?? false,
+  ): Promise<CompanyValues> {
+    const { reader, isOwn, bufferedCompany } = this.options
+    const isHeld = isOwnOnly && this.state === 'holding' && heldMetrics.has(metric)
     const held = isHeld ? this.buffered.serversOf(companyId, sinceMs) : null
     const stored = held ? null : await reader.newestOfCompany(companyId, metric, sinceMs, COMPANY_SERIES_MAX)
     const keyOf = stored
@@ -219,6 +228,7 @@ export class LatestValues {
     let slice = 0
     for (const serverId of serverIds) {
       if (++slice % SLICE_SERVERS === 0) await Bun.sleep(0)
+      if (isOwnOnly && !isOwn(serverId)) continue
       const found = new LargestValue()
       const take = (key: string, value: number, tsMs: number) => found.take(key, value, tsMs)
       if (held) this.buffered.eachNewest({ companyId, serverId }, keyOf, take)

@@ -7,8 +7,10 @@ import {
   computableBeforeMs,
   lateCells,
   newestStored,
+  readClaim,
   readCompleteness,
   runRollups,
+  writeClaim,
 } from '../../store/clickhouse/samples-rollups.ts'
 
 import type { LateCellTracker } from './late-cell-tracker.ts'
@@ -20,8 +22,10 @@ type RollupScheduleOptions = {
   readonly nowMs: () => number
   /** Whether this worker computes the rollups; otherwise it only reads how far the leader is. */
   readonly isLeader: () => boolean
-  /** Everything received before this instant is stored, as far as this worker knows. */
-  readonly arrivedBeforeMs: () => number
+  /** Everything received before this instant is stored. */
+  readonly arrivedBeforeMs: () => number | Promise<number>
+  /** Other workers store samples too: what is claimed is told to them by the store. */
+  readonly isShared?: boolean
   /** The open cells; only when one worker stores all samples. */
   readonly stream?: CellStream
   /** The late cells whose samples this worker stores. */
@@ -67,13 +71,21 @@ export class RollupSchedule {
   /** One pass, as of `nowMs`. */
   runNow(nowMs: number): Promise<void> {
     return this.exclusively(async () => {
-      const { store, arrivedBeforeMs, stream, lateCellTracker } = this.options
+      const { store, arrivedBeforeMs, isShared = false, stream, lateCellTracker } = this.options
       const noted = lateCellTracker?.noted() ?? []
-      const arrivedMs = arrivedBeforeMs()
-      this.claimedBeforeMs = Math.max(this.claimedBeforeMs, computableBeforeMs(nowMs, arrivedMs))
+      const arrivedMs = await arrivedBeforeMs()
+      const claimedMs = computableBeforeMs(nowMs, arrivedMs)
+      // Before the pass reads: whoever stores a sample afterwards finds the claim, and knows that the sample is late.
+      if (isShared && claimedMs > this.claimedBeforeMs) await writeClaim(store, claimedMs)
+      this.claimedBeforeMs = Math.max(this.claimedBeforeMs, claimedMs)
       this.complete = await runRollups(store, nowMs, arrivedMs, stream ?? null)
       lateCellTracker?.forget(noted)
     })
+  }
+
+  /** Learns what another worker has claimed. What was stored before this call is in the pass of a later claim. */
+  async learnClaim(): Promise<void> {
+    this.claimedBeforeMs = Math.max(this.claimedBeforeMs, await readClaim(this.options.store))
   }
 
   private async pass(): Promise<void> {
@@ -83,7 +95,10 @@ export class RollupSchedule {
     const { store, nowMs, isLeader } = this.options
     try {
       if (isLeader()) await this.runNow(nowMs())
-      else this.complete = await readCompleteness(store)
+      else {
+        this.complete = await readCompleteness(store)
+        await this.learnClaim()
+      }
     } catch (error) {
       this.errors++
       this.options.onTrouble(error)

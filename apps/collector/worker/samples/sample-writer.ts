@@ -1,9 +1,9 @@
 // Moves samples from the bus to the samples store: at least once, and in effect once, because a point is unique by
 // series and time. The writer passes an entry on the bus only when its samples, the definitions of its series and its
-// late cells are stored. A worker that stores all samples alone buffers them for minutes, so that each row gets many
-// points of a series. Queries read buffered points from here; after a crash they are read from the bus again. While the
-// store is down the writer reads no more than one block: the bus is the buffer, and it is bounded (decisions G-135 and
-// G-142).
+// late cells are stored. Samples are buffered for minutes, so that each row gets many points of a series. Queries read
+// buffered points from here; after a crash they are read from the bus again, by whichever worker reads it then. While
+// the store is down the writer reads no more than one block: the bus is the buffer, and it is bounded (decisions G-135
+// and G-142).
 
 import { assert } from '../../../../core/assert.ts'
 import { backoffMs } from '../../../../core/backoff.ts'
@@ -60,6 +60,10 @@ type SampleWriterOptions = {
    * of every cell that has ended.
    */
   readonly computedBeforeMs?: () => number
+  /**
+   * Learns what other workers have computed since. Called when samples are stored, before it is asked which are late.
+   */
+  readonly learnComputed?: () => Promise<void>
   /** Receives every stored sample. */
   readonly stream?: CellStream
   /** Receives the cells that become late, before their samples can be read. */
@@ -257,6 +261,11 @@ export class SampleWriter {
     this.active.entries = 0
   }
 
+  /** Whether it is known of all these partitions where this worker goes on. */
+  isReading(partitions: readonly number[]): boolean {
+    return partitions.every(partition => this.readTo.has(partition))
+  }
+
   /** Resolves when no insert is under way, so that a delete finds everything that was inserted before. */
   async drained(): Promise<void> {
     await this.announcing
@@ -410,6 +419,7 @@ export class SampleWriter {
     try {
       for (const partition of bus.partitions) {
         const from = this.readTo.get(partition) ?? (await this.passedPosition(partition))
+        if (bus.partitions.includes(partition)) this.readTo.set(partition, from)
         for (const group of await bus.read(partition, from, READ_BYTES_MAX)) {
           this.take(group)
           groupCount++
@@ -524,6 +534,8 @@ export class SampleWriter {
     if (this.isAborted) return
     this.options.onInserted(rows, (performance.now() - startedMs) / 1000)
     this.rowsStored += rows
+    await this.persist(async () => this.options.learnComputed?.())
+    if (this.isAborted) return
     const late = await this.handOver(block)
     const noted = lateCellTracker?.add(late)
     if (late.length > 0) await this.persist(() => insertLateCells(store, token, late))

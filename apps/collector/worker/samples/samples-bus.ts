@@ -1,16 +1,17 @@
 // The bus as the samples thread reads it: all of it on one host; over Redis the partitions that the worker has the
 // leases of.
 import { randomUUID } from 'node:crypto'
+import { limits } from '../../../../core/limits.ts'
 import type { BusReader } from '../../bus/bus.ts'
 import { FileBusReader } from '../../bus/file-bus-reader.ts'
-import { RedisBusReader } from '../../bus/redis-bus.ts'
+import { RedisBusReader, storedBeforeMs } from '../../bus/redis-bus.ts'
 import type { Exclusively } from '../../store/clickhouse/samples-schema.ts'
 import { openRedis } from '../../store/redis/redis-client.ts'
 import { redisKeys } from '../../store/redis/redis-keys.ts'
 import { underLock } from '../../store/redis/redis-lock.ts'
 import type { SampleHold, SamplesThreadOptions } from './samples-messages.ts'
 
-/** The block is filled for a second anyway. */
+/** Samples are held for minutes anyway. */
 const POLL_MS = 100
 
 type SamplesBusEvents = {
@@ -32,8 +33,13 @@ type OpenSamplesBus = {
    * process are complete.
    */
   readonly isOnlyWorker: boolean
-  /** How long, and for how many bytes of the bus, samples may be buffered before they are stored; null = not at all. */
-  readonly hold: SampleHold | null
+  /** How long, and for how many bytes of the bus, samples may be buffered before they are stored. */
+  readonly hold: SampleHold
+  /**
+   * Everything received before this instant is stored, by whichever worker; null where this one stores everything, and
+   * so knows it by itself.
+   */
+  readonly arrivedBeforeMs: (() => Promise<number>) | null
   /** Of the workers that share the bus one at a time. */
   readonly exclusively: Exclusively
   setPartitions(partitions: readonly number[]): void
@@ -50,6 +56,7 @@ export function openSamplesBus(options: SamplesThreadOptions, events: SamplesBus
       tokenPrefix: () => `${run}/`,
       isOnlyWorker: true,
       hold: bus.hold,
+      arrivedBeforeMs: null,
       exclusively: work => work(() => {}),
       setPartitions: () => {},
       close: () => reader.close(),
@@ -57,7 +64,7 @@ export function openSamplesBus(options: SamplesThreadOptions, events: SamplesBus
   }
   let epoch = randomUUID()
   const redis = openRedis({
-    url: bus.url,
+    address: bus.address,
     name: 'collector-worker-samples',
     onTrouble: events.onTrouble,
     onRecovered: () => {
@@ -73,7 +80,14 @@ export function openSamplesBus(options: SamplesThreadOptions, events: SamplesBus
     reader,
     tokenPrefix: () => `${epoch}/`,
     isOnlyWorker: false,
-    hold: null,
+    hold: {
+      ms: bus.hold.ms,
+      // What is held counts against the bound that all share.
+      get bytes() {
+        return (bus.hold.bytes * Math.max(1, reader.partitions.length)) / limits.stateShards
+      },
+    },
+    arrivedBeforeMs: () => storedBeforeMs(redis, keys),
     exclusively: work => underLock(redis, keys.samplesSchema, work),
     setPartitions: partitions => {
       reader.partitions = partitions

@@ -4,6 +4,7 @@ import type { RangePlan, SeriesPlan } from '../../../../core/query/query-plan.ts
 import type { Tombstone } from '../../../../core/retention/tombstone.ts'
 import type { ExpiredDays, Expiry } from '../../store/clickhouse/samples-delete.ts'
 import type { MetricsResponse, SeriesResponse } from '../../store/clickhouse/samples-query.ts'
+import type { RedisAddress } from '../../store/redis/redis-address.ts'
 import type { AnswerMessage, CallMessage } from '../../thread-calls.ts'
 import type { CompanyValues, LatestValue } from './latest-values.ts'
 
@@ -17,7 +18,13 @@ export type SamplesBus =
       readonly path: string
       readonly hold: SampleHold
     }
-  | { readonly kind: 'redis'; readonly url: string; readonly prefix: string }
+  | {
+      readonly kind: 'redis'
+      readonly address: RedisAddress
+      readonly prefix: string
+      /** Of all workers together. */
+      readonly hold: SampleHold
+    }
 
 export type SamplesThreadOptions = {
   readonly bus: SamplesBus
@@ -61,7 +68,10 @@ export type SamplesCalls = {
     args: [companyId: string, serverId: string, metrics: readonly string[], sinceMs: number]
     result: LatestValue[]
   }
-  companyValues: { args: [companyId: string, metric: string, sinceMs: number]; result: CompanyValues }
+  companyValues: {
+    args: [companyId: string, metric: string, sinceMs: number, isOwnOnly?: boolean]
+    result: CompanyValues
+  }
   purge: { args: [companyId: string, serverId: string | null]; result: null }
   expire: { args: [expiries: readonly Expiry[], isDryRun: boolean]; result: ExpiredDays[] }
   reclaim: { args: []; result: null }
@@ -75,6 +85,38 @@ export type SamplesCalls = {
   flush: { args: []; result: null }
   stop: { args: []; result: null }
 }
+
+const serverCalls = ['querySeries', 'queryMetrics', 'seriesKeys', 'latestValues'] as const
+export type ServerCall = (typeof serverCalls)[number]
+
+/** What one worker asks of another: the one whose shard the server is in answers. */
+export type ServerQuestion = {
+  [C in ServerCall]: { readonly call: C; readonly serverId: string; readonly args: SamplesCalls[C]['args'] }
+}[ServerCall]
+
+/** Whether a message of another process of this collector is such a call; its arguments are taken as they are. */
+export const isServerQuestion = (value: unknown): value is ServerQuestion =>
+  typeof value === 'object' &&
+  value !== null &&
+  'call' in value &&
+  serverCalls.some(call => call === value.call) &&
+  'serverId' in value &&
+  typeof value.serverId === 'string' &&
+  'args' in value &&
+  Array.isArray(value.args)
+
+/** The servers of one worker, and how many of the shards it has. */
+export type ValuesOfWorker = { readonly shards: number; readonly values: CompanyValues }
+
+export const isValuesOfWorker = (value: unknown): value is ValuesOfWorker =>
+  typeof value === 'object' &&
+  value !== null &&
+  'shards' in value &&
+  typeof value.shards === 'number' &&
+  'values' in value &&
+  typeof value.values === 'object' &&
+  value.values !== null &&
+  'serverIds' in value.values
 
 export type ToSamplesThread =
   | { readonly kind: 'start'; readonly options: SamplesThreadOptions }

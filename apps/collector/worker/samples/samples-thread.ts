@@ -42,6 +42,7 @@ setMaxListeners(0)
 const RETRY = { startMs: 1_000, capMs: 30_000 }
 const PROBE_PERIOD_MS = 5_000
 const PROBE_MAX_MS = 2_000
+const READING_POLL_MS = 100
 /** A purge waits so long for the block on its way; then the store is down, and the purge is to be called for again. */
 const DRAIN_MAX_MS = 5_000
 const say = (message: FromSamplesThread): void => self.postMessage(message)
@@ -74,7 +75,7 @@ class SamplesThread {
     })
     const { reader: busReader, isOnlyWorker, hold } = this.bus
     this.isLeader = isOnlyWorker
-    // Of several workers one computes the rollups: another cannot know how far a pass has come, nor what one holds.
+    // Of several workers one computes the rollups, from raw samples: it does not see those of the others as they pass.
     const cells = isOnlyWorker ? { stream: this.stream, lateCellTracker: this.lateCellTracker } : {}
     const nowMs = () => Date.now()
     const buffered: BufferedSource = (companyId, serverId) => this.writer.bufferedOf(companyId, serverId)
@@ -109,14 +110,16 @@ class SamplesThread {
       askRetention: companyIds => say({ kind: 'retentionWanted', companyIds }),
       onTrouble: error => this.trouble('cannot store samples', error),
       ...cells,
-      ...(isOnlyWorker ? { computedBeforeMs: () => this.rollups.claimedBeforeMs } : {}),
-      ...(hold ? { hold } : {}),
+      computedBeforeMs: () => this.rollups.claimedBeforeMs,
+      ...(isOnlyWorker ? {} : { learnComputed: () => this.rollups.learnClaim() }),
+      hold,
     })
     this.rollups = new RollupSchedule({
       store: this.store,
       nowMs,
       isLeader: () => this.isLeader,
-      arrivedBeforeMs: () => this.writer.arrivedBeforeMs(),
+      arrivedBeforeMs: this.bus.arrivedBeforeMs ?? (() => this.writer.arrivedBeforeMs()),
+      isShared: !isOnlyWorker,
       ...cells,
       onTrouble: error => this.trouble('cannot compute rollups', error),
     })
@@ -175,10 +178,7 @@ class SamplesThread {
         return
       case 'partitions':
         this.isLeader = message.isLeader
-        if (String(message.partitions) !== String(this.bus.reader.partitions)) this.latest.restart()
-        this.bus.setPartitions(message.partitions)
-        this.writer.forgetPartitions(message.partitions)
-        this.writer.wake()
+        this.setPartitions(message.partitions)
         return
       case 'retention':
         this.writer.setRetentionDays(new Map(message.retentionDays))
@@ -189,6 +189,27 @@ class SamplesThread {
       case 'start':
         return
     }
+  }
+
+  private setPartitions(partitions: readonly number[]): void {
+    const isNew = String(partitions) !== String(this.bus.reader.partitions)
+    if (isNew) this.latest.restart()
+    this.bus.setPartitions(partitions)
+    this.writer.forgetPartitions(partitions)
+    this.writer.wake()
+    if (isNew) void this.learnLatest(partitions)
+  }
+
+  /**
+   * Series are learnt from the store once it is known where this worker goes on: definitions that stand before that are
+   * stored, and those behind it come over the bus.
+   */
+  private async learnLatest(partitions: readonly number[]): Promise<void> {
+    while (this.bus.reader.partitions === partitions && !this.writer.isReading(partitions)) {
+      if (this.isStopped) return
+      await Bun.sleep(READING_POLL_MS)
+    }
+    if (this.bus.reader.partitions === partitions && partitions.length > 0) this.latest.start()
   }
 
   private handlers(): Handlers<SamplesCalls> {

@@ -9,6 +9,7 @@ import { EvaluationStore } from '../../store/file-evaluation-store.ts'
 import { FileFeedStore } from '../../store/file-feed-store.ts'
 import { Tombstones } from '../../store/tombstones.ts'
 import type { ShardStatus } from '../evaluation/shard-messages.ts'
+import { sampleHold } from './sample-hold.ts'
 import type { GroupStore, StorageParts, WorkerStorage } from './worker-storage.ts'
 
 /** How often the bus gets the saved position, and is asked whether it refused a batch. */
@@ -20,14 +21,6 @@ type FileWorkerStorageOptions = { readonly config: WorkerConfig; readonly log: L
 /** Where snapshots, outbox and dead letters are. */
 export const alertingDirOf = (config: WorkerConfig): string =>
   config['alerting.rules_dir'] ?? join(config.data_dir, 'alerting')
-
-/**
- * How long samples are held before they are stored, so that a series with a sample every 30 s is stored ten points at a
- * time.
- */
-const HOLD_MS = 300_000
-const HOLD_AGE_SHARE = 1 / 8
-const HOLD_BYTES_SHARE = 1 / 2
 
 export class FileWorkerStorage implements WorkerStorage {
   readonly shards: WorkerStorage['shards']
@@ -53,13 +46,7 @@ export class FileWorkerStorage implements WorkerStorage {
     this.outbox = store
     this.tombstones = new Tombstones(join(config.data_dir, 'tombstones.json'), nowMs)
     this.shards = { kind: 'file', busPath: paths.bus, dataDir, snapshotDir }
-    // Held samples stay on the bus, and must leave room in it for batches that arrive while the store is
-    // unreachable.
-    const hold = {
-      ms: Math.min(HOLD_MS, config['bus.max_age'] * HOLD_AGE_SHARE),
-      bytes: config['bus.max_bytes'] * HOLD_BYTES_SHARE,
-    }
-    this.samplesBus = { kind: 'file', path: paths.bus, hold }
+    this.samplesBus = { kind: 'file', path: paths.bus, hold: sampleHold(config) }
     this.groups = {
       leaderToken: () => 'own',
       load: () => store.kept(GROUPS),

@@ -2,10 +2,11 @@
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import type { ReadyPart } from '../../../http/ops-server.ts'
-import { collectorPaths, DISK_POLL_MS, heartbeatMaxAgeMs, type WorkerConfig } from '../../config.ts'
+import { collectorPaths, DISK_POLL_MS, heartbeatMaxAgeMs, redisAddressOf, type WorkerConfig } from '../../config.ts'
 import { FileHeartbeats, type HeartbeatBoard, RedisHeartbeats } from '../../store/process-heartbeats.ts'
 import { lockFile } from '../../store/process-lock.ts'
-import { durabilityFaults, openRedis, toldTo, whenReady } from '../../store/redis/redis-client.ts'
+import type { RedisAddress } from '../../store/redis/redis-address.ts'
+import { isOfSentinels, logDurabilityFaults, openRedis, toldTo, whenReady } from '../../store/redis/redis-client.ts'
 import { redisKeys } from '../../store/redis/redis-keys.ts'
 import { RedisRegistryStore } from '../../store/redis/redis-registry-store.ts'
 import { RegistryStore } from '../../store/registry/file-registry-store.ts'
@@ -13,6 +14,7 @@ import type { RegistryBacking } from '../../store/registry/registry.ts'
 import type { ReloadAgentFeeds } from '../reload-calls.ts'
 import { FileWorkerStorage } from './file-storage.ts'
 import { RedisWorkerStorage } from './redis-storage.ts'
+import { sampleHold } from './sample-hold.ts'
 import type { WorkerStorage } from './worker-storage.ts'
 
 /** The longest interval at which changes of other processes to the registry in Redis are polled. */
@@ -36,8 +38,10 @@ type OpenedStorage = {
 
 /** Resolves once Redis answers; until then the log says so. */
 export async function openWorkerStorage(config: WorkerConfig, log: Logger): Promise<OpenedStorage> {
-  const url = config['redis.url']
-  return config['bus.kind'] === 'redis' && url !== null ? openOnRedis(config, url, log) : openOnDisk(config, log)
+  const address = redisAddressOf(config)
+  return config['bus.kind'] === 'redis' && address !== null
+    ? openOnRedis(config, address, log)
+    : openOnDisk(config, log)
 }
 
 function openOnDisk(config: WorkerConfig, log: Logger): OpenedStorage {
@@ -68,16 +72,24 @@ function openOnDisk(config: WorkerConfig, log: Logger): OpenedStorage {
   }
 }
 
-async function openOnRedis(config: WorkerConfig, url: string, log: Logger): Promise<OpenedStorage> {
-  const redis = openRedis({ url, name: 'collector-worker', ...toldTo(log) })
+async function openOnRedis(config: WorkerConfig, address: RedisAddress, log: Logger): Promise<OpenedStorage> {
+  const redis = openRedis({ address, name: 'collector-worker', ...toldTo(log) })
   await whenReady(redis)
-  for (const fault of await durabilityFaults(redis)) log.warn(fault)
+  logDurabilityFaults(redis, isOfSentinels(address), log)
   if (config['clickhouse.url']?.startsWith('embedded:') ?? true)
     log.warn('samples are kept in this process: a second worker needs a ClickHouse server that both use')
   const keys = redisKeys(config['redis.prefix'])
   const registry = new RedisRegistryStore(redis, keys)
   await registry.poll()
-  const storage = await RedisWorkerStorage.open({ redis, keys, url, log, nowMs: Date.now })
+  const storage = await RedisWorkerStorage.open({
+    redis,
+    keys,
+    address,
+    replicas: config['redis.wait_replicas'],
+    hold: sampleHold(config),
+    log,
+    nowMs: Date.now,
+  })
   return {
     storage,
     registry,

@@ -2,9 +2,12 @@
 // groups and retention, has a separate lease.
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
+import pTimeout from 'p-timeout'
 import type { Logger } from 'pino'
+import { shardOfServer } from '../../../../core/bus/entry.ts'
 import { limits } from '../../../../core/limits.ts'
-import { busStats } from '../../bus/redis-bus.ts'
+import { readHeads } from '../../bus/redis-bus.ts'
+import type { RedisAddress } from '../../store/redis/redis-address.ts'
 import { RedisShared } from '../../store/redis/redis-announcements.ts'
 import type { openRedis } from '../../store/redis/redis-client.ts'
 import { redisCause } from '../../store/redis/redis-client.ts'
@@ -13,7 +16,9 @@ import { LEADER, type RedisKeys } from '../../store/redis/redis-keys.ts'
 import { type HeldLease, RedisLeases } from '../../store/redis/redis-leases.ts'
 import { RedisOutboxStore } from '../../store/redis/redis-outbox.ts'
 import { type Question, RedisQuestions } from '../../store/redis/redis-questions.ts'
-import type { ServerAlerting } from '../evaluation/shard-messages.ts'
+import type { ServerAlerting, ShardStatus } from '../evaluation/shard-messages.ts'
+import { isValuesOfWorker, type SampleHold } from '../samples/samples-messages.ts'
+import { answerServerQuestion } from '../samples/samples-of-all.ts'
 import { Leases } from './lease-keeper.ts'
 import type { GroupStore, OtherWorkers, StorageParts, WorkerCounts, WorkerStorage } from './worker-storage.ts'
 
@@ -23,12 +28,19 @@ const LEASE_MS = 10_000
 const LEASE_RENEW_MS = 2_000
 /** Another worker pulls within two seconds by the counter, whether it answers or not. */
 const RELOAD_WAIT_MS = 2_000
+/** The hub waits three seconds for an answer. */
+const SAMPLES_WAIT_MS = 2_000
+/** A stop waits so long until what was held is stored; what is not comes from the bus again. */
+const FLUSH_MAX_MS = 3_000
 const GROUPS = 'groups'
 
 type RedisWorkerStorageOptions = {
   readonly redis: ReturnType<typeof openRedis>
   readonly keys: RedisKeys
-  readonly url: string
+  readonly address: RedisAddress
+  /** Replicas that must have an event before the hub is told. */
+  readonly replicas: number
+  readonly hold: SampleHold
   readonly log: Logger
   readonly nowMs: () => number
 }
@@ -69,11 +81,11 @@ export class RedisWorkerStorage implements WorkerStorage {
   }
 
   private constructor(private readonly options: RedisWorkerStorageOptions) {
-    const { redis, keys, url, nowMs, log } = options
+    const { redis, keys, address, replicas, hold, nowMs, log } = options
     const owner = `${hostname()}:${process.pid}:${randomUUID()}`
-    this.shards = { kind: 'redis', url, prefix: keys.prefix }
-    this.samplesBus = { kind: 'redis', url, prefix: keys.prefix }
-    this.outbox = new RedisOutboxStore(redis, keys, () => this.ownedShards())
+    this.shards = { kind: 'redis', address, prefix: keys.prefix }
+    this.samplesBus = { kind: 'redis', address, prefix: keys.prefix, hold }
+    this.outbox = new RedisOutboxStore(redis, keys, () => this.ownedShards(), replicas)
     this.tombstones = new RedisShared(redis, keys, nowMs)
     this.groups = {
       leaderToken: () => this.leases.tokenOf(LEADER),
@@ -102,6 +114,13 @@ export class RedisWorkerStorage implements WorkerStorage {
       cause => log.warn({ cause }, 'cannot answer another worker'),
     )
     this.others = {
+      isOwn: serverId => this.ownedShards().includes(shardOfServer(serverId)),
+      ownShards: () => this.ownedShards().length,
+      samples: async asked => (await this.questions.ask({ kind: 'samples', asked }, 'first', SAMPLES_WAIT_MS))[0],
+      companyValues: async (companyId, metric, sinceMs) => {
+        const asked = { kind: 'companyValues', companyId, metric, sinceMs } as const
+        return (await this.questions.ask(asked, 'all', SAMPLES_WAIT_MS)).filter(isValuesOfWorker)
+      },
       alerting: async serverId => {
         const [answer] = await this.questions.ask({ kind: 'alerting', serverId }, 'first')
         return isAlerting(answer) ? answer : null
@@ -123,7 +142,7 @@ export class RedisWorkerStorage implements WorkerStorage {
 
   private async answer(question: Question): Promise<unknown> {
     if (!this.parts) return null
-    const { shards, counts, onReload } = this.parts
+    const { shards, samples, counts, onReload } = this.parts
     switch (question.kind) {
       case 'counts':
         return counts()
@@ -131,6 +150,15 @@ export class RedisWorkerStorage implements WorkerStorage {
         return shards.alerting(question.serverId)
       case 'online':
         return shards.online(question.companyId)
+      case 'samples':
+        return this.others.isOwn(question.asked.serverId) ? answerServerQuestion(samples, question.asked) : null
+      case 'companyValues': {
+        const { companyId, metric, sinceMs } = question
+        return {
+          shards: this.others.ownShards(),
+          values: await samples.companyValues(companyId, metric, sinceMs, true),
+        }
+      }
       case 'reload':
         await onReload(question.feed)
         return true
@@ -141,8 +169,13 @@ export class RedisWorkerStorage implements WorkerStorage {
     return RedisFeedStore.open(this.options.redis, this.options.keys, feed)
   }
 
-  async lag(): Promise<number> {
-    return (await busStats(this.options.redis, this.options.keys)).lagEntries
+  async lag(statuses: readonly ShardStatus[], samplesLag: number): Promise<number> {
+    const heads = await readHeads(this.options.redis, this.options.keys)
+    const unevaluated = statuses.reduce(
+      (sum, { partition, position }) => sum + Math.max(0, heads[partition]! - position),
+      0,
+    )
+    return Math.max(unevaluated, samplesLag)
   }
 
   raiseReload(feed: 'rules' | 'silences' | 'checks' | 'settings'): Promise<void> {
@@ -198,8 +231,9 @@ export class RedisWorkerStorage implements WorkerStorage {
     else reloading.catch(error => this.options.log.error({ err: error }, 'cannot reload a feed'))
     if (tombstones.length > 0) await parts.onTombstones(tombstones)
     if (overflowAtMs === null) return
-    this.options.log.warn('the bus was full and refused batches; agents are not taken for lost for a while')
     parts.shards.overflowed(overflowAtMs)
+    parts.samples.release()
+    this.options.log.warn('the bus was full and refused batches; agents are not taken for lost for a while')
   }
 
   private acquired({ lease, token }: HeldLease): void {
@@ -233,6 +267,9 @@ export class RedisWorkerStorage implements WorkerStorage {
   async stop(): Promise<void> {
     if (this.timer) clearInterval(this.timer)
     await this.polling
+    // The next owner of each shard would read and store all of it a second time.
+    if (this.parts)
+      await pTimeout(this.parts.samples.flush(), { milliseconds: FLUSH_MAX_MS, fallback: () => {} }).catch(() => {})
     if (this.isLeasing) await this.leases.stop()
     this.parts?.samples.setPartitions([], false)
   }

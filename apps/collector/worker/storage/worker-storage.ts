@@ -9,7 +9,7 @@ import type { OutboxStore, Soon } from '../../store/outbox-store.ts'
 import type { ServerAlerting, ShardStatus, ShardStorage } from '../evaluation/shard-messages.ts'
 import type { ShardPool } from '../evaluation/shard-pool.ts'
 import type { SamplesClient } from '../samples/samples-client.ts'
-import type { SamplesBus } from '../samples/samples-messages.ts'
+import type { SamplesBus, ServerQuestion, ValuesOfWorker } from '../samples/samples-messages.ts'
 
 type ReloadFeed = 'rules' | 'silences' | 'checks' | 'settings'
 
@@ -39,6 +39,10 @@ export type WorkerCounts = {
   readonly firing: number
   readonly noData: number
   readonly flapping: number
+  /**
+   * Batches on the bus that were not taken by evaluation, or cannot be queried yet; a worker of before does not say.
+   */
+  readonly lag?: number
   /** Alert keys and companies whose events are set aside; a worker of before does not say. */
   readonly setAside?: number
   readonly retention: RetentionStatus | null
@@ -46,6 +50,13 @@ export type WorkerCounts = {
 
 /** What the shards of other workers know. */
 export type OtherWorkers = {
+  /** Whether the shard of a server is this worker's, and how many shards are. */
+  readonly isOwn: (serverId: string) => boolean
+  readonly ownShards: () => number
+  /** What the worker of a server answers to a call about its samples; undefined when none does in time. */
+  readonly samples: (question: ServerQuestion) => Promise<unknown>
+  /** Newest values of a company from the workers that answer in time, each of its own servers. */
+  readonly companyValues: (companyId: string, metric: string, sinceMs: number) => Promise<readonly ValuesOfWorker[]>
   readonly alerting: (serverId: string) => Promise<ServerAlerting | null>
   readonly online: (companyId: string) => Promise<number>
   /** The counts of each worker that answers within a second. */
@@ -78,7 +89,7 @@ export type WorkerStorage = {
   readonly tombstones: { living(): readonly Tombstone[]; write(tombstone: Tombstone): Soon<void> }
   /** The saved set of a feed. */
   readonly feedStore: (feed: 'rules' | 'silences') => Promise<FeedStore>
-  /** The number of batches that evaluation or the samples store has not processed yet. */
+  /** The number of batches of this worker's shards that evaluation has not processed, or queries cannot see yet. */
   readonly lag: (statuses: readonly ShardStatus[], samplesLag: number) => Promise<number>
   /** Asks every process to pull; null: this process is the only one that pulls. */
   readonly raiseReload: ((feed: ReloadFeed) => Promise<void>) | null
