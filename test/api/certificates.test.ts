@@ -5,7 +5,11 @@ import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sql } from 'drizzle-orm'
+import { certificateKind } from '../../apps/hub/certificates/certificate.ts'
 import { judgeDueCertificates, lookAtDuePlaces } from '../../apps/hub/certificates/certificate-watch.ts'
+import { certificateActs } from '../../apps/hub/certificates/look.ts'
+import { hubEditor } from '../../apps/hub/resources/editor.ts'
+import { findRow } from '../../apps/hub/resources/resource-rows.ts'
 import { tellConditions } from '../../apps/hub/resources/tell-conditions.ts'
 import { CertificateMaker, type Issued, openssl } from '../support/certificates.ts'
 import { TlsServer } from '../support/tls-server.ts'
@@ -383,6 +387,17 @@ describe('where it is served', () => {
     await check(of)
     expect(await renewal()).toMatchObject({ state: 'deployed', remaining_deployments: [] })
     expect(await codesOf(of)).toEqual([])
+  })
+
+  test('[R-034] who was told of a renewal is not told again by a run that is taken up', async () => {
+    const of = await made({ name: freshName(), pem: whole(issue(freshName())) })
+    const asked = await call('POST', `/certificates/${of.id}/renew`, {})
+    expect((await ended(of, asked.body.data.id, 'renew')).result).toEqual({ told: 1 })
+    // As a hub leaves it that dies after it has told people.
+    const row = await findRow(certificateKind, hub.hub.database.db, tenant.companyId, of.id)
+    expect(await certificateActs.renew.work({ editor: hubEditor(hub.hub, tenant.companyId), row })).toEqual({ told: 0 })
+    const rung = (await call('GET', '/notifications')).body.data
+    expect(rung.filter((each: Json) => each.title.endsWith(of.name))).toHaveLength(1)
   })
 
   test('[RES-104] [RES-113] what was revoked and is served still is told of at once', async () => {

@@ -1,14 +1,15 @@
 // What section 16 of resources.md asks from outside, as far as no test of one part asks it already: over HTTP, on one
 // hub.
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { lookAtDuePlaces } from '../../apps/hub/certificates/certificate-watch.ts'
+import { judgeDueCertificates, lookAtDuePlaces } from '../../apps/hub/certificates/certificate-watch.ts'
 import { kinds } from '../../apps/hub/kinds.ts'
 import { refreshUsage, watchAddresses } from '../../apps/hub/network/network-watch.ts'
 import { tellConditions } from '../../apps/hub/resources/tell-conditions.ts'
 import { CertificateMaker, type Issued } from '../support/certificates.ts'
+import { PROXY_ADDRESS, startTinyproxy } from '../support/forward-proxy.ts'
 import { TlsServer } from '../support/tls-server.ts'
 import { type Json, type Tenant, TestHub, until } from './hub-harness.ts'
 import { acme, applied, manifest, submit } from './iac-rig.ts'
@@ -128,37 +129,87 @@ type Block = { readonly from: number; readonly size: number }
 const holds = (outer: Block, inner: Block): boolean =>
   outer.size > inner.size && inner.from >= outer.from && inner.from + inner.size <= outer.from + outer.size
 
-test('[check 16.15] a leaf that ends in five days is told of once, and a new one ends it', async () => {
+describe('certificates', () => {
   const maker = new CertificateMaker(folder)
   const root = maker.make({ subject: '/CN=Root', isAuthority: true, days: 3650 })
-  const issue = (days: number): Issued =>
-    maker.make({ subject: '/CN=five.example.com', sans: 'DNS:five.example.com', issuer: root, days })
-  const trusted = await tenant.call('PUT', '/system/settings/certificates.extra_roots?level=company', {
-    value: root.pem,
-  })
-  expect(trusted.status).toBe(200)
-  const old = issue(5)
-  const server = await TlsServer.start({ cert: old.pem, key: old.key })
-  try {
-    const endpoint = { host: '127.0.0.1', port: server.port, sni: 'five.example.com' }
-    const { id } = await made('/certificates', { name: 'five', endpoint })
-    const show = () => got(`/certificates/${id}`)
-    await until('the first look', async () => (await show()).last_run?.finished_at != null)
-    const first = await show()
-    expect(first.conditions.map((each: Json) => [each.code, each.severity])).toEqual([['expiring', 'critical']])
-    for (let round = 0; round < 3; round++) await tellConditions(hub.hub)
-    const told = (await bell('resource.problem')).filter(each => each.link.endsWith(id))
-    expect(told).toHaveLength(1)
-    await until('a second has passed', async () => Date.now() >= Date.parse(first.not_before) + 1000)
-    const renewed = issue(200)
-    await server.show({ cert: renewed.pem, key: renewed.key })
-    await hub.hub.database.client`update certificate_deployments set next_check_at = now() where certificate_id = ${id}`
-    await lookAtDuePlaces(hub.hub)
-    const after = await show()
-    expect([after.conditions, after.versions.length, after.days_left]).toEqual([[], 2, 199])
-  } finally {
-    await server.stop()
+  const issue = (name: string, days: number): Issued =>
+    maker.make({ subject: `/CN=${name}`, sans: `DNS:${name}`, issuer: root, days })
+  const serve = ({ pem, key }: Issued) => TlsServer.start({ cert: pem, key })
+  const watched = async (name: string, { port }: TlsServer): Promise<string> => {
+    const endpoint = { host: '127.0.0.1', port, sni: name }
+    const { id } = await made('/certificates', { name, endpoint })
+    await until('the first look', async () => (await show(id)).last_run?.finished_at != null)
+    return id
   }
+  const show = (id: string): Promise<Json> => got(`/certificates/${id}`)
+  const codesOf = async (id: string) => (await show(id)).conditions.map((each: Json) => each.code)
+
+  beforeAll(async () => {
+    const path = '/system/settings/certificates.extra_roots?level=company'
+    expect((await tenant.call('PUT', path, { value: root.pem })).status).toBe(200)
+  })
+
+  test('[check 16.15] a leaf that ends in five days is told of once, and a new one ends it', async () => {
+    const server = await serve(issue('five.example.com', 5))
+    try {
+      const id = await watched('five.example.com', server)
+      const first = await show(id)
+      expect(first.conditions.map((each: Json) => [each.code, each.severity])).toEqual([['expiring', 'critical']])
+      for (let round = 0; round < 3; round++) await tellConditions(hub.hub)
+      const told = (await bell('resource.problem')).filter(each => each.link.endsWith(id))
+      expect(told).toHaveLength(1)
+      await until('a second has passed', async () => Date.now() >= Date.parse(first.not_before) + 1000)
+      const { pem, key } = issue('five.example.com', 200)
+      await server.show({ cert: pem, key })
+      await hub.hub.database
+        .client`update certificate_deployments set next_check_at = now() where certificate_id = ${id}`
+      await lookAtDuePlaces(hub.hub)
+      const after = await show(id)
+      expect([after.conditions, after.versions.length, after.days_left]).toEqual([[], 2, 199])
+    } finally {
+      await server.stop()
+    }
+  })
+
+  test('[RES-105] other days of warning are judged with the next turn of the clock', async () => {
+    const upload = async (name: string, more: Json) =>
+      (await made('/certificates', { name, pem: issue(name, 60).pem, renew_before_days: 20, ...more })).id
+    const usual = await upload('usual.example.com', {})
+    const own = await upload('own.example.com', { warn_days: [5] })
+    expect(await codesOf(usual)).toEqual([])
+    const path = '/system/settings/certificates.warn_days?level=company'
+    expect((await tenant.call('PUT', path, { value: [90, 10] })).status).toBe(200)
+    await judgeDueCertificates(hub.hub)
+    expect([await codesOf(usual), await codesOf(own)]).toEqual([['expiring'], []])
+    expect((await tenant.call('DELETE', path)).status).toBe(204)
+    await judgeDueCertificates(hub.hub)
+    expect(await codesOf(usual)).toEqual([])
+  })
+
+  test('[R-028] [R-032] places are looked at by the way out of the company, and by no other', async () => {
+    const proxy = await startTinyproxy(join(folder, 'proxy'))
+    const server = await serve(issue('out.example.com', 90))
+    try {
+      const url = `http://127.0.0.1:${proxy.port}`
+      const way = await made('/proxies', { name: 'out', mode: 'forward', url, use_for: ['probes'] })
+      const id = await watched('out.example.com', server)
+      const place = async () => (await got(`/certificates/${id}/deployments`))[0]
+      expect([(await show(id)).subject, (await place()).state]).toEqual(['CN=out.example.com', 'ok'])
+      expect(server.addresses.at(-1)).toBe(PROXY_ADDRESS)
+      await proxy.stop()
+      const before = server.addresses.length
+      const { body } = await tenant.call('POST', `/certificates/${id}/check`, {})
+      await until('the second look', async () => {
+        const { last_run } = await show(id)
+        return last_run.id === body.data.id && last_run.finished_at !== null
+      })
+      expect([(await place()).state, server.addresses.length]).toEqual(['unreachable', before])
+      expect((await tenant.call('DELETE', `/proxies/${way.id}`)).status).toBe(204)
+    } finally {
+      await proxy.stop()
+      await server.stop()
+    }
+  })
 })
 
 test('[check 16.20] [RES-052] impact in 500 nodes with cycles is what a walk by hand finds', async () => {

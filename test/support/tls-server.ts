@@ -6,6 +6,8 @@ type Shown = { readonly cert: string; readonly key: string }
 export class TlsServer {
   /** The names that clients asked for (SNI). */
   readonly askedNames: string[] = []
+  /** Where clients came from. */
+  readonly addresses: string[] = []
   #server: Server
 
   private constructor(shown: Shown) {
@@ -15,6 +17,7 @@ export class TlsServer {
   #make(shown: Shown): Server {
     const server = createServer(shown, socket => {
       this.askedNames.push(String(socket.servername))
+      this.addresses.push(String(socket.remoteAddress))
       socket.on('error', () => {})
       socket.end()
     })

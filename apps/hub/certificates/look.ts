@@ -1,14 +1,17 @@
 // Looks at the places where certificates are served: by the clock, and when somebody asks. A newer leaf with
 // the same names becomes a version; everything else follows from what was seen (settle.ts).
 import { sql } from 'drizzle-orm'
+import pLimit from 'p-limit'
 import type { Unchecked } from '../../../core/json-object.ts'
 import type { Hub } from '../hub-context.ts'
+import { NoConnection } from '../platform/connection.ts'
 import { inTransaction, type Tx } from '../platform/db/transaction.ts'
 import { resolveTarget } from '../platform/outbound.ts'
 import { type Editor, hubEditor } from '../resources/editor.ts'
 import { lockRow } from '../resources/resource-rows.ts'
 import { RunFailed } from '../resources/runs.ts'
 import { updateResource } from '../resources/write-resource.ts'
+import { wayOutOf } from '../way-out/way-out.ts'
 import { type Certificate, certificateKind } from './certificate.ts'
 import { type Chain, chainOfDer, hasSameNames, type TrustedRoots } from './chain.ts'
 import { type Deployment, deploymentsOf, placeOf } from './deployments.ts'
@@ -26,29 +29,7 @@ type Seen = { readonly place: Deployment } & (
   | { readonly error: null; readonly chain: Chain; readonly tlsVersion: string }
 )
 
-/** Lets so many pass at once; the others wait in their order. */
-class Gate {
-  #free: number
-  readonly #waiting: (() => void)[] = []
-
-  constructor(places: number) {
-    this.#free = places
-  }
-
-  async within<T>(act: () => Promise<T>): Promise<T> {
-    if (this.#free > 0) this.#free--
-    else await new Promise<void>(resolve => this.#waiting.push(resolve))
-    try {
-      return await act()
-    } finally {
-      const next = this.#waiting.shift()
-      if (next) next()
-      else this.#free++
-    }
-  }
-}
-
-const connections = new Gate(CONNECTIONS_MAX)
+const connections = pLimit(CONNECTIONS_MAX)
 
 /** The name that is asked for: where only an address is known, one of the certificate's own. */
 const nameFor = ({ kind, host, sni }: Deployment, { hostnames }: Certificate): string | null =>
@@ -61,9 +42,12 @@ async function lookAt(hub: Hub, certificate: Certificate, place: Deployment, roo
   const resolved = await resolveTarget(hub.config, place.host)
   if ('fault' in resolved) return { place, error: resolved.fault }
   try {
-    const { sent, tlsVersion } = await lookAtTls(resolved.addresses[0] ?? '', place.port, nameFor(place, certificate))
+    const { addresses } = resolved
+    const via = await wayOutOf(hub, certificate.company_id, 'probes', place.host, addresses)
+    const { sent, tlsVersion } = await lookAtTls(addresses[0] ?? '', place.port, nameFor(place, certificate), via)
     return { place, error: null, chain: chainOfDer(sent, roots, new Date(hub.now())), tlsVersion }
   } catch (error) {
+    if (error instanceof NoConnection) return { place, error: error.fault }
     return { place, error: error instanceof NotSeen ? error.message : 'unreadable' }
   }
 }
@@ -108,7 +92,7 @@ export async function lookAtCertificate(
   const { id, company_id: companyId } = certificate
   const { db } = hub.database
   const roots = await rootsOf(hub, db, companyId)
-  const seen = await Promise.all(places.map(place => connections.within(() => lookAt(hub, certificate, place, roots))))
+  const seen = await Promise.all(places.map(place => connections(() => lookAt(hub, certificate, place, roots))))
   const editor = hubEditor(hub, companyId)
   await inTransaction(db, async tx => {
     await lockRow(certificateKind, tx, companyId, id)

@@ -12,6 +12,8 @@ export type Renewal = {
   readonly note: string | null
   /** The leaf that is to be replaced. */
   readonly old_fingerprint: string | null
+  /** When people were told that it was asked for. */
+  readonly told_at?: string
 }
 
 export const renewalResponse = named('CertificateRenewal', {

@@ -1,4 +1,5 @@
 // The owner of a certificate, and webhooks, are told that a renewal was asked for (R-034).
+import { sql } from 'drizzle-orm'
 import type { Unchecked } from '../../../core/json-object.ts'
 import { loadChannelPreferences } from '../notifications/deliveries.ts'
 import { tellMessages } from '../notifications/messages.ts'
@@ -15,6 +16,13 @@ export async function tellRenewal({ hub, companyId }: Editor, row: Certificate):
   if (renewal === null) return { told: 0 }
   const { remaining_deployments: _, ...shown } = presentRenewal(renewal, row.fingerprint_sha256, [])
   return inTransaction(hub.database.db, async tx => {
+    // A run whose hub died is taken up again: who was told is not told twice.
+    const [untold] = await tx.db.execute(sql`
+      update certificates set renewal = renewal || jsonb_build_object('told_at', now())
+      where company_id = ${companyId} and id = ${row.id} and renewal ->> 'requested_at' = ${renewal.requested_at}
+        and renewal ->> 'told_at' is null
+      returning id`)
+    if (!untold) return { told: 0 }
     const voices = await loadChannelPreferences(tx.db, companyId, info.permissions.view)
     const members = await membersOf(tx, row.owner_team_id === null ? [] : [row.owner_team_id])
     const people = peopleFor(voices, members.get(row.owner_team_id ?? ''))

@@ -1,6 +1,7 @@
 // What a TLS server shows of itself: its certificates in the order in which it sends them. Nothing of them is trusted,
 // nothing is sent to it. Whoever calls has checked the address.
 import { connect, type DetailedPeerCertificate, type TLSSocket } from 'node:tls'
+import { type ForwardProxy, NoConnection, openConnection } from '../platform/connection.ts'
 
 const TIMEOUT_MS = 10_000
 const CERTIFICATES_MAX = 10
@@ -29,17 +30,29 @@ const REASONS: Readonly<Record<string, string>> = {
   EHOSTUNREACH: 'unreachable',
 }
 
-/** Shakes hands with a server and hangs up. Rejects with NotSeen. */
-export function lookAtTls(
+/** The connection through the company's way out; null where it has none, and the handshake connects by itself. */
+async function tunnelTo(place: { host: string; port: number }, via: ForwardProxy | null, timeoutMs: number) {
+  if (via === null) return null
+  try {
+    return await openConnection(place, via, performance.now() + timeoutMs)
+  } catch (error) {
+    if (error instanceof NoConnection) throw new NotSeen(error.fault)
+    throw error
+  }
+}
+
+/** Shakes hands with a server, by the company's way out where it has one, and hangs up. Rejects with NotSeen. */
+export async function lookAtTls(
   address: string,
   port: number,
   serverName: string | null,
+  via: ForwardProxy | null,
   timeoutMs = TIMEOUT_MS,
 ): Promise<Shown> {
+  const tunnel = await tunnelTo({ host: address, port }, via, timeoutMs)
   const { promise, resolve, reject } = Promise.withResolvers<Shown>()
   const socket = connect({
-    host: address,
-    port,
+    ...(tunnel === null ? { host: address, port } : { socket: tunnel }),
     rejectUnauthorized: false,
     // Old servers are looked at too: that they are old is for others to say.
     minVersion: 'TLSv1',
@@ -50,7 +63,7 @@ export function lookAtTls(
     reject(new NotSeen('timeout'))
     socket.destroy()
   }, timeoutMs)
-  let isConnected = false
+  let isConnected = tunnel !== null
   socket.once('connect', () => {
     isConnected = true
   })

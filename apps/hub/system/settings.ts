@@ -3,6 +3,7 @@
 import { Type } from '@sinclair/typebox'
 import { sql } from 'drizzle-orm'
 import { auditRequest } from '../audit/audit.ts'
+import { judgeSoon } from '../certificates/judge-soon.ts'
 import type { Hub } from '../hub-context.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { inTransaction, type Tx } from '../platform/db/transaction.ts'
@@ -127,6 +128,11 @@ function ownerOf(caller: Caller, companyId: string, key: SettingKey, level: Sett
 /** What the log may have of a value. */
 const shown = (isSecret: boolean, value: unknown): unknown => (isSecret ? '(hidden)' : value)
 
+/** What follows from a setting and is kept, by key: of a company, or of all for null. */
+const FOLLOWERS: { readonly [K in SettingKey]?: (tx: Tx, owner: string | null) => Promise<void> } = {
+  'certificates.warn_days': judgeSoon,
+}
+
 /** Writes or removes the value of an owner, with its entry in the audit log. */
 async function store(
   context: RouteContext,
@@ -147,6 +153,7 @@ async function store(
     const action = fresh === null ? 'setting.reset' : 'setting.update'
     const level = { level: { old: null, new: owner === null ? 'system' : 'company' } }
     await auditRequest(tx, context, action, { type: 'setting', id: null, name: key }, { ...changes, ...level })
+    await FOLLOWERS[key]?.(tx, owner)
     await tellHubs(tx)
   })
   await hub.state.refresh()
