@@ -114,3 +114,16 @@ export const tlsPortOf = (listen: readonly Listener[]): number | null =>
 
 /** `:8443`; nothing for 443. */
 export const portSuffix = (port: number): string => (port === 443 ? '' : `:${port}`)
+
+/** The certificates that sites are bound to, each once. */
+export const certificatesOf = (sites: readonly NamedSite[]): readonly string[] => [
+  ...new Set(sites.flatMap(site => site.certificate ?? [])),
+]
+
+/** What is said of host names that are to be served with TLS and have no certificate. */
+export const unboundWarning = (hostnames: readonly string[], consequence: string): string =>
+  `${hostnames.join(', ')}: no certificate is bound, so ${consequence}`
+
+/** A configuration whole: a line that says what it is, then its lines. */
+export const textOfConfig = ({ name }: ProxyConfig, what: string, lines: readonly string[]): string =>
+  `${[`# The reverse proxy ${safeName(name)}${what}`, ...lines].join('\n').trimEnd()}\n`

@@ -2,6 +2,7 @@
 // none is bound.
 import {
   certificateOf,
+  certificatesOf,
   type HostGroup,
   hostGroups,
   type Listener,
@@ -11,7 +12,9 @@ import {
   portSuffix,
   type RenderedConfig,
   safeName,
+  textOfConfig,
   tlsPortOf,
+  unboundWarning,
 } from './proxy-config.ts'
 import { hostInUrl } from './site-fields.ts'
 
@@ -62,11 +65,9 @@ export function renderCaddy(config: ProxyConfig): RenderedConfig {
   }
   if (redirectPort !== null)
     for (const group of groups)
-      if (certificateOf(group) === null)
-        warnings.push(`${group.hostnames.join(', ')}: no certificate is bound, so Caddy asks for one itself`)
-  for (const certificate of new Set(sites.flatMap(site => site.certificate ?? [])))
+      if (certificateOf(group) === null) warnings.push(unboundWarning(group.hostnames, 'Caddy asks for one itself'))
+  for (const certificate of certificatesOf(sites))
     warnings.push(`put ${certificate}.crt and ${certificate}.key into ${CERTIFICATES}`)
   const blocks = config.listen.flatMap(listener => groups.flatMap(group => siteLines(group, listener, redirectPort)))
-  const text = [`# The reverse proxy ${safeName(config.name)}: a Caddyfile to import.`, '', ...blocks]
-  return { text: `${text.join('\n').trimEnd()}\n`, warnings }
+  return { text: textOfConfig(config, ': a Caddyfile to import.', ['', ...blocks]), warnings }
 }

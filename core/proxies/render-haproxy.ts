@@ -4,6 +4,7 @@ import { parseAddress } from '../network/ip-address.ts'
 import {
   type ConfigTarget,
   type ConfigUpstream,
+  certificatesOf,
   type Listener,
   type NamedSite,
   namedSites,
@@ -11,7 +12,9 @@ import {
   portSuffix,
   type RenderedConfig,
   safeName,
+  textOfConfig,
   tlsPortOf,
+  unboundWarning,
 } from './proxy-config.ts'
 import { hostInUrl } from './site-fields.ts'
 
@@ -89,19 +92,17 @@ export function renderHaproxy(config: ProxyConfig): RenderedConfig {
   const { sites, warnings } = namedSites(config)
   const ways = waysOf(sites)
   const name = safeName(config.name)
-  const certificates = [...new Set(sites.flatMap(site => site.certificate ?? []))]
+  const certificates = certificatesOf(sites)
   const listen = config.listen.filter(({ tls }) => !tls || certificates.length > 0)
   const redirectPort = tlsPortOf(listen)
   if (tlsPortOf(config.listen) !== null)
     for (const site of sites)
-      if (site.certificate === null)
-        warnings.push(`${site.hostnames.join(', ')}: no certificate is bound, so it is not served with TLS`)
+      if (site.certificate === null) warnings.push(unboundWarning(site.hostnames, 'it is not served with TLS'))
   for (const certificate of certificates) warnings.push(`put ${certificate}.pem (chain, then key) into ${CERTIFICATES}`)
-  const text = [
-    `# The reverse proxy ${name}.`,
+  const lines = [
     '',
     ...listen.flatMap(listener => frontendLines(name, listener, ways, redirectPort)),
     ...sites.flatMap(backendLines),
   ]
-  return { text: `${text.join('\n').trimEnd()}\n`, warnings }
+  return { text: textOfConfig(config, '.', lines), warnings }
 }

@@ -2,6 +2,7 @@
 import {
   type ConfigTarget,
   certificateOf,
+  certificatesOf,
   type HostGroup,
   hostGroups,
   type Listener,
@@ -10,8 +11,9 @@ import {
   type ProxyConfig,
   portSuffix,
   type RenderedConfig,
-  safeName,
+  textOfConfig,
   tlsPortOf,
+  unboundWarning,
 } from './proxy-config.ts'
 import { hostInUrl } from './site-fields.ts'
 
@@ -72,18 +74,16 @@ export function renderNginx(config: ProxyConfig): RenderedConfig {
       if (!listener.tls || certificateOf(group) !== null) blocks.push(...serverLines(group, listener, redirectPort))
   if (redirectPort !== null)
     for (const group of groups)
-      if (certificateOf(group) === null)
-        warnings.push(`${group.hostnames.join(', ')}: no certificate is bound, so it is not served with TLS`)
-  for (const certificate of new Set(sites.flatMap(site => site.certificate ?? [])))
+      if (certificateOf(group) === null) warnings.push(unboundWarning(group.hostnames, 'it is not served with TLS'))
+  for (const certificate of certificatesOf(sites))
     warnings.push(`put ${certificate}.crt and ${certificate}.key into ${CERTIFICATES}`)
   const isLong = sites.some(({ hostnames }) => hostnames.some(name => name.length > NAME_OF_BUCKET))
   if (isLong) warnings.push('server_names_hash_bucket_size is set here; it may stand nowhere else')
-  const text = [
-    `# The reverse proxy ${safeName(config.name)}: a file of the http context.`,
+  const lines = [
     ...(isLong ? [`server_names_hash_bucket_size ${BUCKET_BYTES};`] : []),
     '',
     ...sites.flatMap(upstreamLines),
     ...blocks,
   ]
-  return { text: `${text.join('\n').trimEnd()}\n`, warnings }
+  return { text: textOfConfig(config, ': a file of the http context.', lines), warnings }
 }

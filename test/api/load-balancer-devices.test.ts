@@ -207,3 +207,85 @@ test('[R-023] what people want of a member is told to the device, again until it
     await haproxy.stop()
   }
 })
+
+/** The API of NGINX Plus as its reference has it, version 9, with two upstreams of http and one of stream. */
+function startNginxPlus() {
+  const peer = (id: number, name: string, more: Json = {}) => ({
+    id,
+    server: name,
+    name,
+    backup: false,
+    weight: 1,
+    state: 'up',
+    active: 3,
+    max_conns: 20,
+    ...more,
+  })
+  const http: Record<string, { peers: Json[] }> = {
+    web: { peers: [peer(0, '10.0.0.1:80', { weight: 5 }), peer(1, '10.0.0.2:80', { state: 'unavail' })] },
+    api: {
+      peers: [peer(0, '[2001:db8::1]:8080', { backup: true, state: 'draining', max_conns: 0 }), peer(1, 'unix:/x')],
+    },
+  }
+  const stream = { database: { peers: [peer(7, '10.0.0.9:5432', { state: 'down' })] } }
+  const written: string[] = []
+  const server = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    async fetch(request) {
+      const { pathname } = new URL(request.url)
+      if (request.headers.get('authorization') !== `Basic ${btoa('admin:pass')}`)
+        return new Response('', { status: 401 })
+      if (pathname === '/api/9/nginx') return Response.json({ version: '1.29.0', build: 'nginx-plus-r35' })
+      if (pathname === '/api/9/http/upstreams') return Response.json(http)
+      if (pathname === '/api/9/stream/upstreams') return Response.json(stream)
+      const [, pool = '', id] = /^\/api\/9\/http\/upstreams\/([^/]+)\/servers\/(\d+)$/.exec(pathname) ?? []
+      const found = http[pool]?.peers.find(each => each.id === Number(id))
+      if (!found || request.method !== 'PATCH') return new Response('', { status: 404 })
+      const body: Json = await request.json()
+      written.push(`${pool}/${id} ${JSON.stringify(body)}`)
+      found.state = body.drain ? 'draining' : body.down ? 'down' : 'up'
+      return Response.json(found)
+    },
+  })
+  return { url: `http://127.0.0.1:${server.port}`, written, stop: () => server.stop(true) }
+}
+
+test('[R-023] [R-024] NGINX Plus is read by its API, and told whom it is to drain', async () => {
+  const nginx = startNginxPlus()
+  try {
+    const of = await device(nginx.url, { vendor: 'nginx_plus', integration: 'nginx_plus', writes: true })
+    expect((await synced(of, { apply: true })).result).toMatchObject({ created: 7, removed: 0 })
+    const pools: Json[] = await got(`/load-balancers/${of.id}/pools`)
+    const members = new Map<string, Json>()
+    for (const pool of pools)
+      for (const member of (await got(`/load-balancers/${of.id}/pools/${pool.id}`)).members)
+        members.set(`${pool.name} ${member.address} ${member.port}`, { ...member, pool: pool.id })
+    const shown = [...members].map(([key, { weight, backup, max_connections, admin_state, observed_state }]) => [
+      key,
+      weight,
+      backup,
+      max_connections,
+      admin_state,
+      observed_state,
+    ])
+    expect(shown).toEqual([
+      ['api 2001:db8::1 8080', 1, true, null, 'draining', 'draining'],
+      ['database 10.0.0.9 5432', 1, false, 20, 'disabled', 'disabled'],
+      ['web 10.0.0.1 80', 5, false, 20, 'enabled', 'up'],
+      ['web 10.0.0.2 80', 1, false, 20, 'enabled', 'down'],
+    ])
+    const { id, pool } = members.get('web 10.0.0.1 80')
+    const one = `/load-balancers/${of.id}/pools/${pool}/members/${id}`
+    await tenant.call('PATCH', one, { admin_state: 'draining', drain_seconds: 3600, force: true })
+    await until(
+      'it is drained',
+      async () => (await got(one.replace(/\/members.*/, ''))).members[0].pending_state === null,
+    )
+    await tenant.call('PATCH', one, { admin_state: 'enabled' })
+    await until('it serves again', async () => nginx.written.length === 2)
+    expect(nginx.written).toEqual(['web/0 {"drain":true}', 'web/0 {"down":false}'])
+  } finally {
+    await nginx.stop()
+  }
+})

@@ -215,3 +215,26 @@ test('[RES-126] [RES-135] [RES-143] a schedule of exports is known by its name, 
   await made([absent(by.slug, 'export-schedule', 'weekly')])
   expect(await got('/exports/schedules')).toEqual([])
 })
+
+test('[RES-143] what a manifest made is neither enabled nor disabled by hand while it is locked', async () => {
+  await made([
+    of('check', 'ssh', { type: 'port', target: { port: 22, proto: 'tcp' }, scope: { all: true } }),
+    of('webhook', 'hook', { url: 'https://127.0.0.1/hook' }),
+    of('proxy', 'locked', { software: 'caddy' }),
+  ])
+  const idOf = async (path: string, name: string) =>
+    (await got(`${path}?per_page=100`)).find((row: Json) => row.name === name).id
+  const paths = [
+    `/monitoring/checks/${await idOf('/monitoring/checks', 'ssh')}`,
+    `/webhooks/${await idOf('/webhooks', 'hook')}`,
+    `/proxies/${await idOf('/proxies', 'locked')}`,
+  ]
+  await by.call('PUT', '/system/settings/iac.lock_managed?level=company', { value: true })
+  for (const path of paths)
+    for (const act of ['disable', 'enable']) {
+      const { status, body } = await by.call('POST', `${path}/${act}`)
+      expect([path, act, status, Object.keys(body.errors ?? {})]).toEqual([path, act, 422, ['origin']])
+    }
+  await by.call('PUT', '/system/settings/iac.lock_managed?level=company', { value: false })
+  for (const path of paths) expect((await by.call('POST', `${path}/disable`)).status).toBe(200)
+})

@@ -103,7 +103,8 @@ class Components {
 const PARAMETER_TEXTS: Readonly<Record<string, string>> = {
   page: 'The page, from 1. One past the last is empty.',
   search: 'Only those whose name, hostname, address or e-mail holds this text; upper and lower case are the same.',
-  include: '`health` adds a health block to each server; needs `monitoring.view`.',
+  include:
+    'What answers have beside their usual members: `health` of servers (needs `monitoring.view`), `config` of load balancers and proxies, `unlisted` values of option lists.',
   state: 'Only those in this state; `active` is open or acknowledged.',
   since: 'Only what changed after this number; 0 for all.',
   limit: 'How many at most; more than the maximum counts as the maximum.',
