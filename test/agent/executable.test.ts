@@ -12,11 +12,11 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { commandOf } from '../support/executable.ts'
 import { until } from '../support/until.ts'
 import { makeCertificate } from './certificate.ts'
 import { Peer, protocolError } from './peer.ts'
 
-const MAIN = join(import.meta.dir, '../../apps/agent/main.ts')
 const DEADLINE_MS = 40_000
 let peer: Peer
 let folder = ''
@@ -45,13 +45,13 @@ function configFile(more = ''): string {
 }
 
 async function command(...args: string[]): Promise<{ code: number; out: string; err: string }> {
-  const child = Bun.spawn(['bun', MAIN, ...args], { stdout: 'pipe', stderr: 'pipe', stdin: 'ignore' })
+  const child = Bun.spawn([...commandOf('agent'), ...args], { stdout: 'pipe', stderr: 'pipe', stdin: 'ignore' })
   const [out, err] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
   return { code: await child.exited, out, err }
 }
 
 function runWith(env: Record<string, string>, config: string, ...args: string[]) {
-  const child = Bun.spawn(['bun', MAIN, 'run', '--config', config, ...args], {
+  const child = Bun.spawn([...commandOf('agent'), 'run', '--config', config, ...args], {
     env: { ...process.env, ...env },
     stdout: 'ignore',
     stderr: 'ignore',

@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import postgres from 'postgres'
 import { hubKeys } from '../../apps/hub/config.ts'
+import { commandOf } from '../support/executable.ts'
 import { newDatabase, stopPostgres } from '../support/postgres.ts'
 import { caller, type Json, until } from './hub-harness.ts'
 
-const MAIN = join(import.meta.dir, '../../apps/hub/main.ts')
 const DAY_MS = 86_400_000
 let databaseUrl = ''
 let folder = ''
@@ -21,7 +21,7 @@ function environment(): Record<string, string> {
 }
 
 async function run(words: string[], input = ''): Promise<{ code: number; out: string; error: string }> {
-  const child = Bun.spawn([process.execPath, MAIN, ...words], {
+  const child = Bun.spawn([...commandOf('hub'), ...words], {
     env: { ...environment(), DATABASE_URL: databaseUrl },
     stdin: new TextEncoder().encode(input),
     stdout: 'pipe',
@@ -44,7 +44,7 @@ beforeAll(async () => {
   writeFileSync(file, 'listen: 127.0.0.1:0\nops:\n  listen: 127.0.0.1:0\nlog:\n  level: info\n')
   const readyFile = join(folder, 'ready.json')
   hub = Bun.spawn(
-    [process.execPath, MAIN, 'serve', '--config', file, '--ready-file', readyFile, '--database-url', databaseUrl],
+    [...commandOf('hub'), 'serve', '--config', file, '--ready-file', readyFile, '--database-url', databaseUrl],
     {
       env: { ...environment(), MONITORING_COLLECTOR_RATE_LIMIT: '77' },
       stdout: 'pipe',

@@ -192,9 +192,9 @@ export class TestHub {
   }
 }
 
-/** Waits until `probe` gives a value that is neither null nor false; fails after ten seconds. */
+/** Waits until `probe` gives a value that is neither null nor false; fails after thirty seconds. */
 export async function until<T>(what: string, probe: () => Promise<T | null | false | undefined>): Promise<T> {
-  const deadline = performance.now() + 10_000
+  const deadline = performance.now() + 30_000
   for (;;) {
     const value = await probe()
     if (value) return value

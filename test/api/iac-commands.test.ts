@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { commandOf } from '../support/executable.ts'
 import { TestHub } from './hub-harness.ts'
 import { type Acme, acme } from './iac-rig.ts'
 
@@ -27,7 +28,7 @@ function put(path: string, contents: string): void {
 }
 
 async function run(...words: string[]): Promise<{ code: number; out: string; err: string }> {
-  const child = Bun.spawn(['bun', 'apps/hub/main.ts', 'iac', ...words], {
+  const child = Bun.spawn([...commandOf('hub'), 'iac', ...words], {
     cwd: join(import.meta.dir, '..', '..'),
     env: { ...process.env, HUB_URL: hub.url, HUB_TOKEN: own.token },
     stdout: 'pipe',

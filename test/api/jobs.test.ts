@@ -15,6 +15,7 @@ import { migrateDatabase, migrations } from '../../apps/hub/platform/db/migrate.
 import { inTransaction } from '../../apps/hub/platform/db/transaction.ts'
 import { openJobStore } from '../../apps/hub/platform/jobs/job-store.ts'
 import { createLogger } from '../../apps/hub/platform/telemetry.ts'
+import { commandOf } from '../support/executable.ts'
 import { newDatabase } from '../support/postgres.ts'
 import { AdminListener } from './admin-listener.ts'
 import { caller, type Json, type Tenant, TestHub, until } from './hub-harness.ts'
@@ -55,7 +56,7 @@ type Child = { url: string; process: ReturnType<typeof Bun.spawn> }
 async function otherHub(): Promise<Child> {
   const readyFile = join(folder, 'ready.json')
   const words = ['serve', '--database-url', hub.databaseUrl, '--ready-file', readyFile]
-  const process = Bun.spawn(['bun', 'apps/hub/main.ts', ...words], {
+  const process = Bun.spawn([...commandOf('hub'), ...words], {
     stdout: Bun.file(join(folder, 'hub.log')),
     stderr: 'inherit',
     env: {

@@ -14,11 +14,11 @@ import { RegistryStore } from '../../apps/collector/store/registry/file-registry
 import { AgentRegistry } from '../../apps/collector/store/registry/registry.ts'
 import { ReadyFile } from '../../apps/process/executable.ts'
 import { sha256Hex } from '../../core/series/hash.ts'
+import { commandOf } from '../support/executable.ts'
 import { until } from '../support/until.ts'
 import { agentId, agentRecord, protoHeaders, token } from './rig.ts'
 import { hubToken, id, ScriptedHub } from './scripted-hub.ts'
 
-const main = join(import.meta.dir, '../../apps/collector/ingest/main.ts')
 let directory = ''
 let hub: ScriptedHub
 beforeAll(() => {
@@ -37,7 +37,11 @@ function write(name: string, text: string): string {
 }
 
 const run = (args: string[], environment: Record<string, string> = {}) =>
-  Bun.spawn(['bun', main, ...args], { stdout: 'pipe', stderr: 'pipe', env: { ...process.env, ...environment } })
+  Bun.spawn([...commandOf('collector-ingest'), ...args], {
+    stdout: 'pipe',
+    stderr: 'pipe',
+    env: { ...process.env, ...environment },
+  })
 
 const post = (url: string, asToken = token) =>
   fetch(`${url}/agent/v1/metrics`, { method: 'POST', headers: { ...protoHeaders, authorization: `Bearer ${asToken}` } })
@@ -75,7 +79,7 @@ test('[OPS-020] [OPS-016] [BUS-004] [REG-014] [REG-017] the executable starts, s
       return ''
     }
   }
-  await until('the ready file', async () => (await text()) !== '', 15_000)
+  await until('the ready file', async () => (await text()) !== '', 60_000)
   expect(statSync(readyFile).mode & 0o777).toBe(0o600)
   const ready = JSON.parse(await text()) as { agent_url: string; ops_url: string; pid: number }
   expect(ready.pid).toBe(child.pid)
@@ -140,7 +144,7 @@ test('an address that agents cannot use, a proxy that is none and a file that is
     expect(f({ trusted_proxies: [entry] })).toEqual([
       `trusted_proxies ${entry} is no address and no range such as 10.0.0.0/8`,
     ])
-  expect(f({ 'tls.cert_file': missing, 'tls.key_file': main })).toEqual([
+  expect(f({ 'tls.cert_file': missing, 'tls.key_file': import.meta.path })).toEqual([
     `tls.cert_file ${missing} cannot be read (ENOENT)`,
   ])
   const good = { collector_url: 'https://c.example.net:8443', trusted_proxies: ['10.0.0.1', 'fd00::/8'] }
@@ -168,7 +172,7 @@ test('plain HTTP beyond this host is a fault of the configuration, served or cal
   }
   expect(f(open)).toEqual(['listen', 'admin.listen', 'ops.listen', 'hub.url'])
   expect(f({ ...open, 'listen.insecure': true })).toEqual([])
-  expect(f({ listen: '0.0.0.0:1', 'tls.cert_file': main, 'tls.key_file': main })).toEqual([])
+  expect(f({ listen: '0.0.0.0:1', 'tls.cert_file': import.meta.path, 'tls.key_file': import.meta.path })).toEqual([])
   expect(
     f({ listen: '[::1]:1', 'hub.url': 'http://127.0.0.1:1', 'hub.token': 'x', 'agents.min_version': '1' }),
   ).toEqual(['agents.min_version'])

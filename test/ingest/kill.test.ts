@@ -9,13 +9,13 @@ import { RegistryStore } from '../../apps/collector/store/registry/file-registry
 import { AgentRegistry } from '../../apps/collector/store/registry/registry.ts'
 import { EntryReader } from '../../core/bus/entry.ts'
 import { sha256Hex } from '../../core/series/hash.ts'
+import { commandOf } from '../support/executable.ts'
 import { until } from '../support/until.ts'
 import { sendFresh } from './connections.ts'
 import { agentRecord, someSeries } from './rig.ts'
 import { id } from './scripted-hub.ts'
 
 const AGENTS = 24
-const main = join(import.meta.dir, '../../apps/collector/ingest/main.ts')
 let directory = ''
 beforeAll(() => {
   directory = mkdtempSync(join(tmpdir(), 'svc-kill-'))
@@ -23,7 +23,7 @@ beforeAll(() => {
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
 async function start(readyFile: string, threads: number) {
-  const child = Bun.spawn(['bun', main, '--ready-file', readyFile], {
+  const child = Bun.spawn([...commandOf('collector-ingest'), '--ready-file', readyFile], {
     stdout: 'ignore',
     stderr: 'inherit',
     env: {
@@ -41,7 +41,7 @@ async function start(readyFile: string, threads: number) {
       return ''
     }
   }
-  await until('the ready file', () => read() !== '', 20_000)
+  await until('the ready file', () => read() !== '', 60_000)
   const ready = JSON.parse(read()) as { agent_url: string }
   return { child, url: ready.agent_url }
 }

@@ -7,12 +7,12 @@ import { sha256Hex } from '../../core/series/hash.ts'
 import { hubToken, id, ScriptedHub } from '../ingest/scripted-hub.ts'
 import { freshDatabase } from '../support/clickhouse.ts'
 import { startClickHouseServer } from '../support/clickhouse-server.ts'
+import { commandOf } from '../support/executable.ts'
 import { startTestRedis, type TestRedis } from '../support/redis.ts'
 import { SimulatedAgent } from '../support/simulated-agent.ts'
 import { until } from '../support/until.ts'
 
 const adminToken = 'admin-token-of-the-hub'
-const root = join(import.meta.dir, '../..')
 
 // biome-ignore lint/suspicious/noExplicitAny: answers over HTTP, checked by the expectations of the test
 export type Json = any
@@ -139,7 +139,7 @@ export class Site {
     const readyFile = `${dir}.ready`
     const logFile = `${dir}.log`
     writeFileSync(logFile, '')
-    const child = Bun.spawn(['bun', join(root, 'apps/collector', part, 'main.ts'), '--ready-file', readyFile], {
+    const child = Bun.spawn([...commandOf(`collector-${part}`), '--ready-file', readyFile], {
       env,
       stdout: Bun.file(logFile),
       stderr: Bun.file(`${logFile}.err`),
@@ -151,7 +151,7 @@ export class Site {
         if (child.exitCode !== null) throw new Error(`${part} ended with ${child.exitCode}: ${log()}`)
         return Bun.file(readyFile).exists()
       },
-      30_000,
+      60_000,
     ).then(() => JSON.parse(readFileSync(readyFile, 'utf8')) as Json)
     const running: Process = {
       url: ready[address],

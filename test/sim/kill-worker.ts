@@ -7,10 +7,10 @@
 // sqlite: one worker on its files. redis: two workers over a Redis server; at each moment one of them dies or both, and
 // at times one stays away for so long that the other takes its shards. COMMAND starts the worker, by default the one of
 // the sources.
-import { join } from 'node:path'
 import type { AlertEvent } from '../../core/alerting/evaluate/event.ts'
 import { id } from '../ingest/scripted-hub.ts'
 import { entryOf } from '../support/clickhouse.ts'
+import { sourceCommand } from '../support/executable.ts'
 import { ruleRecord } from '../support/rule-record.ts'
 import { until } from '../support/until.ts'
 import { HubModel } from './hub-model.ts'
@@ -21,8 +21,7 @@ const [kind = 'sqlite', killsWanted = '200', seedText = '1', ...given] = process
 if (kind !== 'sqlite' && kind !== 'redis') throw new Error(`sqlite or redis, not ${kind}`)
 const kills = Number(killsWanted)
 const random = randomOf(Number(seedText))
-const command =
-  given.length > 0 ? given : [process.execPath, join(import.meta.dir, '../../apps/collector/worker/main.ts')]
+const command = given.length > 0 ? given : sourceCommand('collector-worker')
 
 const SERVERS = 12
 const STEP_MS = 40

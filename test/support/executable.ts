@@ -1,17 +1,26 @@
-// One executable of the product as a process of its own, from source, with its ready file and its log.
+// The executables of the product as processes of their own: what starts one, a command run to its end, and one that
+// runs with its ready file and its log.
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { until } from './until.ts'
 
 const root = resolve(import.meta.dir, '../..')
-export type ExecutableName = 'hub' | 'collector-ingest' | 'collector-worker' | 'agent' | 'matcher'
-const mains: Record<ExecutableName, string> = {
+const mains = {
   hub: 'apps/hub/main.ts',
   'collector-ingest': 'apps/collector/ingest/main.ts',
   'collector-worker': 'apps/collector/worker/main.ts',
   agent: 'apps/agent/main.ts',
   matcher: 'apps/matcher/main.ts',
+  standalone: 'apps/standalone/main.ts',
 }
+export type ExecutableName = keyof typeof mains
+
+/** What starts an executable as it is built into dist/. */
+export const compiledCommand = (name: ExecutableName): readonly string[] => [join(root, 'dist', name)]
+/** What starts an executable from source: it reads each of its modules, and a hub bundles its pages, at every start. */
+export const sourceCommand = (name: ExecutableName): readonly string[] => [process.execPath, join(root, mains[name])]
+/** What starts an executable: as it is built where the check has built it, or from source. */
+export const commandOf = process.env.CHECK_COMPILED === '1' ? compiledCommand : sourceCommand
 
 /** Runs a command of an executable to its end. `input` goes to standard input. */
 export async function runCommand(
@@ -19,7 +28,7 @@ export async function runCommand(
   words: readonly string[],
   input = '',
 ): Promise<{ code: number; out: string; err: string }> {
-  const child = Bun.spawn(['bun', join(root, mains[name]), ...words], {
+  const child = Bun.spawn([...commandOf(name), ...words], {
     stdin: new TextEncoder().encode(input),
     stdout: 'pipe',
     stderr: 'pipe',
@@ -49,7 +58,7 @@ export class Executable {
   /** Starts it and waits for the ready file. Throws with its output when it ends before. Returns what the file says. */
   async start(readyMs = 60_000): Promise<Record<string, unknown>> {
     rmSync(this.readyFile, { force: true })
-    const child = Bun.spawn(['bun', join(root, mains[this.name]), ...this.words, '--ready-file', this.readyFile], {
+    const child = Bun.spawn([...commandOf(this.name), ...this.words, '--ready-file', this.readyFile], {
       stdin: 'ignore',
       stdout: 'pipe',
       stderr: 'pipe',

@@ -1,10 +1,9 @@
 // The all-in-one as its user starts it: a process of its own on free ports, in a temporary directory.
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
+import { commandOf } from './executable.ts'
 import { until } from './until.ts'
-
-const root = resolve(import.meta.dir, '../..')
 
 type SiteInfo = {
   readonly hub_url: string
@@ -62,7 +61,7 @@ export async function startSiteProcess(options: SiteOptions = {}): Promise<SiteP
   const readyFile = join(dir, 'ready.json')
   const configFile = join(dir, 'config.yaml')
   if (options.config) writeFileSync(configFile, options.config)
-  const command = options.command ?? ['bun', join(root, 'apps/standalone/main.ts')]
+  const command = options.command ?? commandOf('standalone')
   const listen = ['hub', 'agent', 'admin', 'ops'].flatMap(name => [`--${name}-listen`, '127.0.0.1:0'])
   const child = Bun.spawn(
     [

@@ -1,10 +1,10 @@
 // What an operator meets when something is wrong at the start: a clear message, an exit code, no damage.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
+import { commandOf } from '../support/executable.ts'
 import { newTempDir, type SiteProcess, startSiteProcess } from '../support/site.ts'
 
-const main = resolve(import.meta.dir, '../../apps/standalone/main.ts')
 const dir = newTempDir()
 let site: SiteProcess
 beforeAll(async () => {
@@ -19,7 +19,7 @@ const FREE = ['hub', 'agent', 'admin', 'ops'].flatMap(name => [`--${name}-listen
 
 /** Starts the all-in-one where it cannot start: exit code and what it says. */
 async function refused(...args: string[]): Promise<{ code: number; said: string }> {
-  const child = Bun.spawn(['bun', main, ...args], { stdout: 'pipe', stderr: 'pipe' })
+  const child = Bun.spawn([...commandOf('standalone'), ...args], { stdout: 'pipe', stderr: 'pipe' })
   const [out, err, code] = await Promise.all([
     new Response(child.stdout).text(),
     new Response(child.stderr).text(),

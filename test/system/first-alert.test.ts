@@ -3,23 +3,22 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { hostname } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
+import { compiledCommand, sourceCommand } from '../support/executable.ts'
 import { SimulatedAgent } from '../support/simulated-agent.ts'
 import { type Json, type SiteProcess, startSiteProcess } from '../support/site.ts'
 import { until } from '../support/until.ts'
 
-const compiled = resolve(import.meta.dir, '../../dist/standalone')
 /** The same walk runs against the sources, and against the compiled executable where it was built. */
-const commands: [string, readonly string[] | null][] = [['from source', null]]
-if (process.env.CHECK_COMPILED === '1') commands.push(['compiled', [compiled]])
+const commands: [string, readonly string[]][] = [['from source', sourceCommand('standalone')]]
+if (process.env.CHECK_COMPILED === '1') commands.push(['compiled', compiledCommand('standalone')])
 
 for (const [form, command] of commands) {
   let site: SiteProcess
   beforeAll(async () => {
-    if (command && !existsSync(compiled)) throw new Error('dist/standalone is missing: run `bun run build`')
     site = await startSiteProcess({
       config: 'interval: 10s\nrate:\n  default_per_minute: 100000\n',
-      ...(command ? { command } : {}),
+      command,
     })
   }, 90_000)
   afterAll(async () => {

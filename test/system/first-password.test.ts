@@ -1,8 +1,9 @@
 // The first password of a site: a terminal shows it, everything else is told of the file that holds it.
 import { afterAll, expect, test } from 'bun:test'
 import { chownSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { openDataDir } from '../../apps/standalone/data-dir.ts'
+import { commandOf } from '../support/executable.ts'
 import { newTempDir, startSiteProcess } from '../support/site.ts'
 import { until } from '../support/until.ts'
 
@@ -31,8 +32,7 @@ test('a terminal shows the first password, and then it is in no file', async () 
   let output = ''
   const decoder = new TextDecoder()
   const listen = ['hub', 'agent', 'admin', 'ops'].flatMap(name => [`--${name}-listen`, '127.0.0.1:0'])
-  const main = resolve(import.meta.dir, '../../apps/standalone/main.ts')
-  const child = Bun.spawn(['bun', main, '--data-dir', dataDir, '--no-local-agent', ...listen], {
+  const child = Bun.spawn([...commandOf('standalone'), '--data-dir', dataDir, '--no-local-agent', ...listen], {
     cwd: root,
     terminal: {
       cols: 200,

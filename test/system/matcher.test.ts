@@ -11,18 +11,17 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { cpuSeconds, rssMb } from '../../bench/process-cpu.ts'
 import { debianTracker } from '../../bench/security/feeds.ts'
 import { packagesOf, reportOf, ScanClient } from '../matcher/scan-client.ts'
 import { hubToken, ScriptedHub } from '../matcher/scripted-hub.ts'
+import { compiledCommand, sourceCommand } from '../support/executable.ts'
 import { until } from '../support/until.ts'
 
 setDefaultTimeout(120_000)
-const root = resolve(import.meta.dir, '../..')
-const compiled = join(root, 'dist/matcher')
-const ways: [string, string[]][] = [['from source', ['bun', join(root, 'apps/matcher/main.ts')]]]
-if (process.env.CHECK_COMPILED === '1') ways.push(['compiled', [compiled]])
+const ways: [string, readonly string[]][] = [['from source', sourceCommand('matcher')]]
+if (process.env.CHECK_COMPILED === '1') ways.push(['compiled', compiledCommand('matcher')])
 
 const folders: string[] = []
 afterAll(() => {

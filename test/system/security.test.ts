@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { runCommand } from '../support/executable.ts'
+import { commandOf, runCommand } from '../support/executable.ts'
 import { runTool } from '../support/package-tools.ts'
 import { type Json, type SiteProcess, startSiteProcess } from '../support/site.ts'
 import { until } from '../support/until.ts'
@@ -98,7 +98,7 @@ test('over TLS the hub reaches the matcher and the collector of its site too', a
   )
   const secure = await startSiteProcess({
     config: `tls: { cert_file: ${cert}, key_file: ${key}, ca_file: ${cert} }\n`,
-    command: ['env', `NODE_EXTRA_CA_CERTS=${cert}`, 'bun', join(import.meta.dir, '../../apps/standalone/main.ts')],
+    command: ['env', `NODE_EXTRA_CA_CERTS=${cert}`, ...commandOf('standalone')],
   })
   const get = async (path: string): Promise<Json> => {
     const headers = { authorization: `Bearer ${secure.facts.api_token}` }

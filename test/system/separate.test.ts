@@ -18,14 +18,14 @@ const write = (name: string, text: string): string => {
   writeFileSync(path(name), text, { mode: 0o600 })
   return path(name)
 }
-const config: Record<ExecutableName, string> = {
+const config: Record<Exclude<ExecutableName, 'standalone'>, string> = {
   hub: path('hub.yaml'),
   'collector-ingest': path('collector.yaml'),
   'collector-worker': path('collector.yaml'),
   agent: path('agent.yaml'),
   matcher: path('matcher.yaml'),
 }
-const executable = (name: ExecutableName, word: readonly string[] = []): Executable =>
+const executable = (name: keyof typeof config, word: readonly string[] = []): Executable =>
   new Executable(name, [...word, '--config', config[name]], path(`${name}.ready`))
 const hub = executable('hub', ['serve'])
 const ingest = executable('collector-ingest')

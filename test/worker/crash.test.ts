@@ -8,11 +8,11 @@ import { FileBusWriter } from '../../apps/collector/bus/file-bus-writer.ts'
 import { collectorPaths } from '../../apps/collector/config.ts'
 import { hubToken, id, ScriptedHub } from '../ingest/scripted-hub.ts'
 import { entryOf } from '../support/clickhouse.ts'
+import { commandOf } from '../support/executable.ts'
 import { until } from '../support/until.ts'
 import { adminToken, type Json, ruleRecord, serverOf } from './rig.ts'
 
 setDefaultTimeout(120_000)
-const main = join(import.meta.dir, '../../apps/collector/worker/main.ts')
 const company = id('crash company')
 const hub = new ScriptedHub()
 const directories: string[] = []
@@ -49,7 +49,7 @@ class Worker {
         `alerting: { flap_transitions: 0, rules_state_interval: ${keys.rules_state_interval ?? '200ms'} }`,
       ].join('\n'),
     )
-    const child = Bun.spawn(['bun', main, '--config', config, '--ready-file', readyFile], {
+    const child = Bun.spawn([...commandOf('collector-worker'), '--config', config, '--ready-file', readyFile], {
       stdin: 'ignore',
       stdout: 'pipe',
       stderr: 'pipe',

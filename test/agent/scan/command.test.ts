@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { runCommand } from '../../support/executable.ts'
+import { commandOf, runCommand } from '../../support/executable.ts'
 import { buildDeb, dpkg, dpkgRoot } from '../../support/package-tools.ts'
 import { until } from '../../support/until.ts'
 import { ScriptedMatcher, scanError } from './scripted-matcher.ts'
@@ -91,7 +91,7 @@ test('[MAT-001] agent scan --send says what it lacks', async () => {
 test('[MAT-002] [MAT-042] a running agent reports beside its collector, and tells its code and key to nobody', async () => {
   const config = configOf('run', { matcher_url: matcher.url, enrol_code: CODE })
   const reports = matcher.reports.length
-  const child = Bun.spawn(['bun', 'apps/agent/main.ts', 'run', '--config', config], { stdout: 'pipe', stderr: 'pipe' })
+  const child = Bun.spawn([...commandOf('agent'), 'run', '--config', config], { stdout: 'pipe', stderr: 'pipe' })
   try {
     await until('a report', () => matcher.reports.length > reports)
     const kept = await until('the matcher to be told of', async () => {

@@ -2,6 +2,7 @@ import { Database } from 'bun:sqlite'
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, mkdirSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
+import { commandOf } from '../../support/executable.ts'
 import { runTool, SystemRoot } from '../../support/package-tools.ts'
 import { scanOf } from './scan-of.ts'
 
@@ -34,8 +35,8 @@ test('[MAT-015] a pipe in the place of a database of rpm is not waited for', asy
   mkdirSync(join(root.path, 'var/lib/rpm'), { recursive: true })
   runTool(['mkfifo', join(root.path, 'var/lib/rpm/rpmdb.sqlite')], 'coreutils')
   // In a process of its own: a thread that waits for a pipe could not end the test.
-  const args = ['apps/agent/main.ts', 'scan', '--json', '--root', root.path]
-  const child = Bun.spawn([process.execPath, ...args], { stdout: 'pipe', stderr: 'pipe', timeout: 20_000 })
+  const words = ['scan', '--json', '--root', root.path]
+  const child = Bun.spawn([...commandOf('agent'), ...words], { stdout: 'pipe', stderr: 'pipe', timeout: 20_000 })
   const report = JSON.parse(await new Response(child.stdout).text())
   expect(await child.exited).toBe(0)
   expect(report.error_codes).toContain('packages_unreadable')
@@ -61,8 +62,8 @@ test('[MAT-001] what os-release says moves no cursor and renames no window', asy
   using root = new SystemRoot()
   const name = 'Odd \u001b]0;renamed\u0007\u001b[2J\u009b31m\u202eOS'
   root.write('etc/os-release', `ID=debian\nVERSION_ID=12\nPRETTY_NAME="${name}"\n`)
-  const args = ['apps/agent/main.ts', 'scan', '--root', root.path]
-  const child = Bun.spawn([process.execPath, ...args], { stdout: 'pipe', stderr: 'pipe', timeout: 20_000 })
+  const words = ['scan', '--root', root.path]
+  const child = Bun.spawn([...commandOf('agent'), ...words], { stdout: 'pipe', stderr: 'pipe', timeout: 20_000 })
   const text = await new Response(child.stdout).text()
   expect(await child.exited).toBe(0)
   expect(text).toContain('Odd ')
