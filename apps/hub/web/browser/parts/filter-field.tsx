@@ -14,7 +14,7 @@ const t = textsOf(shellWords)
 
 /** The field that `/` leads to. */
 export const FILTER_ID = 'filter'
-const TYPING_MS = 250
+const TYPING_MS = 120
 const OPTIONS_MAX = 12
 
 /** Values by key of the filter, each with how many have it; -1: not counted. */
