@@ -43,7 +43,7 @@ async function during(hub: SeededHub, viewers: readonly Viewer[]) {
     answeredMb: Math.round((hub.collector.answeredBytes - bytes) / 1e5) / 10,
     cpuShare: Math.round(((cpuSeconds(hub.pid) - cpu) * 100) / SECONDS) / 100,
     mbMax,
-    sentKb: Math.round((received() - before) / 1000 / viewers.length / SECONDS),
+    sentBytes: Math.round((received() - before) / viewers.length / SECONDS),
   }
 }
 
@@ -60,6 +60,6 @@ export async function benchViewers(hub: SeededHub) {
     ...{ collector_mb_one: one.answeredMb, collector_mb_many: many.answeredMb },
     ...{ hub_cpu_share_one: one.cpuShare, hub_cpu_share_many: many.cpuShare },
     ...{ hub_mb_at_rest: atRest, hub_mb_one: one.mbMax, hub_mb_many: many.mbMax },
-    ...{ kb_a_viewer_second: many.sentKb },
+    ...{ bytes_a_viewer_second: many.sentBytes },
   }
 }
