@@ -79,13 +79,21 @@ end $$;
 create trigger servers_search_tags after update on servers
   referencing old table as gone new table as fresh for each statement execute function keep_server_tags();
 
--- Rows with tags are written once by their own triggers, since their documents have the tags in the text.
+-- Rows with tags are written once, since their documents have the tags in the text: servers, which may be a hundred
+-- thousand, by two statements, the others by their own triggers. That may take longer than a statement of the hub.
+set local statement_timeout = 0;
+insert into search_tags (company_id, tag, kind, resource_id)
+  select s.company_id, t.tag, 'server', s.id from servers s, unnest(s.tags) as t (tag) where s.deleted_at is null
+  on conflict do nothing;
+update search_documents d
+  set text = texts_of(to_jsonb(s), array['name', 'hostname', 'ip_address', 'environment', 'role', 'datacenter'], 2000)
+  from servers s where d.kind = 'server' and d.resource_id = s.id and s.tags <> '{}';
 do $$
 declare
   named text;
 begin
-  foreach named in array array['servers', 'subnets', 'ip_addresses', 'certificates', 'connections', 'load_balancers',
-    'lb_pools', 'lb_members', 'virtual_servers', 'proxies', 'proxy_sites', 'dns_servers', 'dns_zones', 'dns_records'] loop
+  foreach named in array array['subnets', 'ip_addresses', 'certificates', 'connections', 'load_balancers', 'lb_pools',
+    'lb_members', 'virtual_servers', 'proxies', 'proxy_sites', 'dns_servers', 'dns_zones', 'dns_records'] loop
     execute format('update %I set name = name where tags <> $1', named) using array[]::text[];
   end loop;
 end $$;
