@@ -6,7 +6,7 @@ import { DAY_MS } from '../../../../core/limits.ts'
 import { auditByHub, auditRequest } from '../../audit/audit.ts'
 import type { Hub } from '../../hub-context.ts'
 import { securityExceptions } from '../../platform/db/schema-security.ts'
-import { inTransaction, type Tx, uuidList } from '../../platform/db/transaction.ts'
+import { allowLongStatements, inTransaction, type Tx, uuidList } from '../../platform/db/transaction.ts'
 import { ApiError, invalidField } from '../../platform/http/api-error.ts'
 import { words } from '../../platform/http/api-texts.ts'
 import type { RouteContext } from '../../platform/http/route.ts'
@@ -70,6 +70,7 @@ export async function requestException(context: RouteContext, input: ExceptionRe
   const where = chosen(context, input)
   return inTransaction(hub.database.db, async tx => {
     const id = randomUUID()
+    await allowLongStatements(tx)
     if (input.finding_ids != null) await checkIds(tx, where, input.finding_ids)
     await tx.db.insert(securityExceptions).values({
       id,
