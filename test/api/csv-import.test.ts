@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { kinds } from '../../apps/hub/kinds.ts'
 import type { Kind } from '../../apps/hub/resources/kind.ts'
+import { countStatements } from '../support/count-statements.ts'
 import { type Answer, type Call, type Json, type Tenant, TestHub, until } from './hub-harness.ts'
 import { kindSamples } from './kind-samples.ts'
 
@@ -46,6 +47,20 @@ test('[RES-036] a thousand subnets are made by one request, and sent again nothi
   expect(await counts('/subnets', csv)).toEqual([0, 0, 1000])
   const [first] = await rows('/subnets')
   expect(first).toMatchObject({ cidr: '10.0.0.0/24', vlan_id: 1, origin: 'import', version: 1 })
+})
+
+test('[RES-036] a file of many rows takes no more statements than one of few', async () => {
+  await company()
+  const statements = (first: number, count: number) =>
+    countStatements(hub.hub.database.client, async () => {
+      const lines = Array.from({ length: count }, (_, index) => `10.${first}.${index}.0/24`)
+      expect(await counts('/subnets', `cidr\n${lines.join('\n')}\n`)).toEqual([count, 0, 0])
+      const addresses = lines.map(line => line.replace('.0/24', '.7'))
+      expect(await counts('/ips', `address\n${addresses.join('\n')}\n`)).toEqual([count, 0, 0])
+    })
+  const few = await statements(1, 5)
+  // The clock of the hub may send some beside them.
+  expect(await statements(2, 200)).toBeLessThan(few + 50)
 })
 
 test('[RES-036] the columns of the file are changed, an empty cell removes, and a trial writes nothing', async () => {

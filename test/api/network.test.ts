@@ -242,6 +242,51 @@ describe('addresses', () => {
     expect(await faultsOf(allocate(container.id))).toEqual([422, ['subnet_id']])
   })
 
+  test('[RES-227] [RES-228] [RES-229] side by side each has its own outcome, and what one is refused stops no other', async () => {
+    await company()
+    const one = await subnet('10.50.0.0/27')
+    const viewer = await hub.user(tenant.companyId, ['network.view', 'network.manage'])
+    const answers = await Promise.all([
+      ...[1, 2, 3].map(() => allocate(one.id)),
+      allocate(one.id, { count: 2, request_id: 'same' }),
+      allocate(one.id, { server_id: crypto.randomUUID() }),
+      allocate(one.id, { count: 64 }),
+      allocate(one.id, { count: 2, request_id: 'same' }),
+      allocate(one.id, { from: 'last' }),
+      viewer.call('POST', '/ips/allocate', { subnet_id: one.id, dns_name: 'mine.example' }),
+    ])
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 201, 201, 201, 201, 201, 201, 422, 422])
+    const faults = answers.filter(({ status }) => status === 422).map(({ body }) => Object.keys(body.errors)[0])
+    expect(faults.sort()).toEqual(['server_id', 'subnet_id'])
+    const [twice, again] = answers.filter(({ body }) => body.data?.length === 2).map(addresses)
+    expect(twice).toEqual(again ?? [])
+    const given = [...new Set(answers.filter(({ body }) => body.data).flatMap(addresses))].map(number).sort()
+    const base = number('10.50.0.0')
+    expect(given.map(each => each - base).sort((a, b) => a - b)).toEqual([1, 2, 3, 4, 5, 6, 30])
+    const mine = answers.find(({ body }) => body.data?.[0].dns_name === 'mine.example')?.body.data[0]
+    expect([mine.created_by.id, mine.version, mine.conditions]).toEqual([viewer.userId, 1, []])
+    const log = (await call('GET', '/audit-log?action=ip_address.allocate')).body.data
+    expect(log.map((entry: Json) => entry.actor.id).filter((actor: string) => actor === viewer.userId)).toHaveLength(1)
+    expect(log).toHaveLength(7)
+  })
+
+  test('when an address was seen last is its own, whoever came first', async () => {
+    await company()
+    const agent = await server()
+    await observe(agent, '10.60.0.2', 60)
+    const before = await data(call('POST', '/ips', { address: '10.60.0.2' }))
+    const after = await data(call('POST', '/ips', { address: '10.60.0.3' }))
+    const never = await data(call('POST', '/ips', { address: '10.60.0.4' }))
+    await observe(agent, '10.60.0.3')
+    const ids = async (query: string) => (await data(call('GET', `/ips?${query}`))).map((row: Json) => row.id)
+    expect(await ids('seen=1&sort=last_seen')).toEqual([before.id, after.id])
+    expect(await ids('seen=0')).toEqual([never.id])
+    await observe(agent, '10.60.0.2')
+    expect(await ids('seen=1&sort=last_seen')).toEqual([after.id, before.id])
+    await hub.hub.database.db.execute(sql`delete from ip_observations where company_id = ${tenant.companyId}`)
+    expect(await ids('seen=1')).toEqual([])
+  })
+
   test('[RES-228] [RES-229] [RES-232] [RES-231] all or none, once a request, from either end, neighbours', async () => {
     await company()
     const one = await subnet('10.0.0.0/28')

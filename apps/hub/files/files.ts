@@ -69,6 +69,8 @@ export const fileCollection = collection({
       .from(files)
       .leftJoin(users, eq(users.id, files.uploadedBy)),
   order: [desc(files.createdAt), desc(files.id)],
+  // What refers to them is asked of the files of the page alone.
+  pageBy: 'ids',
   response: fileResponse,
   present: ({ file, uploader, attached }: FileRow) => ({
     id: file.id,

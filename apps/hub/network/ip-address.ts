@@ -28,6 +28,8 @@ import { lockTreeShared } from './subnet-tree.ts'
 const MAC = /^[0-9a-f]{2}([:-])[0-9a-f]{2}(\1[0-9a-f]{2}){4}$/i
 const macFault = (given: string): Words | null => (MAC.test(given) ? null : words('mac'))
 
+const at = (name: string) => timestamp(name, { withTimezone: true, precision: 3, mode: 'date' })
+
 const fields = {
   /** The address (R-084). */
   name: { ...textField(255, { fallback: '', readOnly: true, search: 'text', manifest: false }) },
@@ -59,10 +61,9 @@ const fields = {
     filter: true,
     manifest: false,
   }),
-  released_at: internalField<Date | null>(
-    name => timestamp(name, { withTimezone: true, precision: 3, mode: 'date' }),
-    null,
-  ),
+  released_at: internalField<Date | null>(at, null),
+  /** When an agent saw it last; the database keeps it with what agents report. */
+  last_seen_at: internalField<Date | null>(at, null),
 } as const
 
 export type IpAddressRow = RowOf<typeof fields>
@@ -93,17 +94,22 @@ async function beforeInserts(writes: readonly NewWrite<IpAddressRow>[]): Promise
   )
 }
 
-/** The narrowest subnet around each address; none comes or goes until the transaction ends. */
+/** The narrowest subnet around each address, which stays it until the transaction ends, and when it was seen. */
 async function findSubnets(tx: Tx, addresses: readonly Write<IpAddressRow>['next'][]): Promise<void> {
   const companyId = addresses[0]?.company_id ?? ''
   await lockTreeShared(tx, companyId)
-  const asked = addresses.map(({ vrf, address }, at) => ({ at, vrf, address }))
-  const found = await tx.db.execute<{ at: number; id: string }>(sql`
-    select x.at, s.id from jsonb_to_recordset(${JSON.stringify(asked)}::jsonb) as x (at int, vrf text, address inet)
-    cross join lateral (select id from subnets where company_id = ${companyId} and vrf = x.vrf and deleted_at is null
-      and cidr >>= x.address order by masklen(cidr) desc limit 1) s`)
-  const subnets = new Map(found.map(({ at, id: subnetId }) => [at, subnetId]))
-  for (const [at, next] of addresses.entries()) next.subnet_id = subnets.get(at) ?? null
+  const asked = addresses.map(({ vrf, address }, place) => ({ place, vrf, address }))
+  const found = await tx.db.execute<{ place: number; subnet_id: string | null; seen_at: Date | string | null }>(sql`
+    select x.place, (select id from subnets where company_id = ${companyId} and vrf = x.vrf and deleted_at is null
+        and cidr >>= x.address order by masklen(cidr) desc limit 1) as subnet_id,
+      (select max(last_seen_at) from ip_observations where company_id = ${companyId} and address = x.address) as seen_at
+    from jsonb_to_recordset(${JSON.stringify(asked)}::jsonb) as x (place int, vrf text, address inet)`)
+  for (const { place, subnet_id, seen_at } of found) {
+    const next = addresses[place]
+    if (!next) continue
+    next.subnet_id = subnet_id
+    next.last_seen_at = seen_at === null ? null : new Date(seen_at)
+  }
 }
 
 type Seen = { address: string; server_id: string; server: string; interface: string; first: Date; last: Date }
@@ -146,8 +152,6 @@ async function deriveAddresses(
   )
 }
 
-const observed = (table: Table) => sql`exists (select 1 from ip_observations o where o.company_id = ${table}.company_id
-  and o.address = ${table}.address)`
 const hasCondition = (table: Table, code: SQL) => sql`exists (select 1 from resource_conditions c
   where c.company_id = ${table}.company_id and c.kind = 'ip_address' and c.resource_id = ${table}.id
     and c.resolved_at is null and c.code in (${code}))`
@@ -172,13 +176,12 @@ export const ipAddressKind = defineKind({
       return sql`${columnNamed(table, 'address')} <<= ${value}::inet`
     }),
     conflict: whether(hasCondition(table, sql`'duplicate_address', 'address_moved'`)),
-    seen: whether(observed(table)),
+    seen: whether(sql`${columnNamed(table, 'last_seen_at')} is not null`),
     stale: whether(hasCondition(table, sql`'stale_address'`)),
   }),
   sorts: table => ({
     address: columnNamed(table, 'address'),
-    last_seen: sql`(select max(o.last_seen_at) from ip_observations o where o.company_id = ${table}.company_id
-      and o.address = ${table}.address)`,
+    last_seen: columnNamed(table, 'last_seen_at'),
   }),
   derived: { list: { seen: listed(anyObject()), dns_records: recordLinks(), conflicts: listed(string()) } },
   conditions: {

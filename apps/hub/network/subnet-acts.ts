@@ -11,15 +11,15 @@ import {
   unionOf,
 } from '../../../core/network/address-range.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
-import { invalidField } from '../platform/http/api-error.ts'
+import { ApiError, invalidField } from '../platform/http/api-error.ts'
 import { words } from '../platform/http/api-texts.ts'
 import { collectionReadBy } from '../platform/http/collection.ts'
 import { faultsError, uuid } from '../platform/http/request-schema.ts'
 import { id, named, nullable, string, wordOf } from '../platform/http/response-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { editorOf } from '../resources/editor.ts'
-import { type Found, lockRow } from '../resources/resource-rows.ts'
-import { deleteResource, insertResource, updateResource } from '../resources/write-resource.ts'
+import { type Found, lockRow, rowsOfIds } from '../resources/resource-rows.ts'
+import { deleteResource, insertResources, updateResource } from '../resources/write-resource.ts'
 import { freeNumbers, freeTotal, OBSERVED_DAYS } from './free-addresses.ts'
 import { type Subnet, subnetKind } from './subnet.ts'
 import { lockTree } from './subnet-tree.ts'
@@ -90,23 +90,24 @@ export const splitSubnet = (
       select id, cidr from subnets where company_id = ${companyId} and parent_id = ${subnet.id} and deleted_at is null`)
     if (children.some(child => rangeOfCidr(child.cidr).prefix !== prefix)) throw invalidField('prefix', 'other_parts')
     const known = new Map(children.map(child => [child.cidr, child.id]))
-    const rows: Row[] = []
-    for (const cidr of parts) {
-      const standing = known.get(cidr)
-      const values = {
-        cidr,
-        vrf: subnet.vrf,
-        kind: subnet.kind,
-        datacenter: subnet.datacenter,
-        environment: subnet.environment,
-      }
-      rows.push(
-        standing === undefined
-          ? await insertResource(tx, subnetKind, editorOf(context), values, { action: 'split' })
-          : await lockRow(subnetKind, tx, companyId, standing),
-      )
+    const editor = editorOf(context)
+    const { vrf, kind, datacenter, environment } = subnet
+    const made = await insertResources(
+      tx,
+      subnetKind,
+      parts.flatMap(cidr => {
+        const values = { cidr, vrf, kind, datacenter, environment }
+        return known.has(cidr) ? [] : [{ editor, values, action: 'split' }]
+      }),
+    )
+    const rows = new Map<string, Row>()
+    for (const row of made) {
+      if (row instanceof ApiError) throw row
+      rows.set(row.cidr, row)
     }
-    return rows
+    const standing = parts.flatMap(cidr => known.get(cidr) ?? [])
+    for (const row of await rowsOfIds(subnetKind, tx.db, companyId, standing)) rows.set(row.cidr, row)
+    return parts.flatMap(cidr => rows.get(cidr) ?? [])
   })
 
 /** The one block that ranges fill exactly; null when there is none. */

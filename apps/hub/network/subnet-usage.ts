@@ -124,7 +124,8 @@ const belowOf = (db: Executor, companyId: string, ids: string) =>
 const discoveredIn = (db: Executor, companyId: string, ids: string) =>
   db.execute<{ id: string; count: number }>(sql`
     select s.id, count(distinct o.address)::int as count from subnets s
-    join ip_observations o on o.company_id = s.company_id and o.address <<= s.cidr
+    join ip_observations o on o.company_id = s.company_id
+      and o.address between host(network(s.cidr))::inet and host(broadcast(s.cidr))::inet
     where s.company_id = ${companyId} and s.id = any(${ids}::uuid[]) and not exists (
       select 1 from ip_addresses a where a.company_id = s.company_id and a.vrf = s.vrf and a.address = o.address
         and a.deleted_at is null and a.status <> 'released')

@@ -1,5 +1,5 @@
 // A page of rows and the total number of rows in one round trip: the select and the count are sent together.
-import { type AnyColumn, and, asc, count, eq, gt, ilike, inArray, or, type Placeholder, type SQL } from 'drizzle-orm'
+import { type AnyColumn, and, asc, count, eq, gt, ilike, or, type Placeholder, type SQL, sql } from 'drizzle-orm'
 import type { AnyPgColumn, PgTable } from 'drizzle-orm/pg-core'
 import type { Executor } from './connect.ts'
 import { ListStatements, listValues } from './list-statements.ts'
@@ -84,8 +84,10 @@ export class PageReader<Row> {
     }
     const rows = this.pages.run(db, where, values, condition => {
       const chosen = select(db, listValues.owner)
+      // An array of ids is looked up one by one. Of `in (select …)` a kept plan reads the whole table, for it does not
+      // know how few there are.
       return pageBy === 'ids'
-        ? chosen.where(inArray(table.id, this.idsWhere(db, condition))).orderBy(...order)
+        ? chosen.where(sql`${table.id} = any(array(${this.idsWhere(db, condition)}))`).orderBy(...order)
         : chosen
             .where(condition)
             .orderBy(...order)
