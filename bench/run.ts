@@ -19,6 +19,7 @@ const benches: Readonly<Record<string, readonly string[]>> = {
   connections: ['connections.ts'],
   'whole-path': ['whole-path.ts', '2000', '20', '150'],
   'fleet-pace': ['fleet-pace.ts'],
+  'redis-path': ['redis-path.ts'],
   'outside-load': ['outside-load.ts'],
   growth: ['simulate-growth.ts'],
   latency: ['latency.ts', '100'],

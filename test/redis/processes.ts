@@ -32,6 +32,7 @@ export const serverOf = (companyId: string, name: string): Server => ({
 })
 
 export type Process = {
+  readonly pid: number
   readonly url: string
   readonly opsUrl: string
   kill(): Promise<void>
@@ -154,6 +155,7 @@ export class Site {
       60_000,
     ).then(() => JSON.parse(readFileSync(readyFile, 'utf8')) as Json)
     const running: Process = {
+      pid: child.pid,
       url: ready[address],
       opsUrl: ready.ops_url,
       log,

@@ -28,7 +28,7 @@ import type {
 
 /** The poll intervals of the bus: with files each loop polls; over Redis one poll serves all loops of the thread. */
 const FILE_POLL_MS = 50
-const REDIS_BUS_POLL_MS = 25
+const REDIS_BUS_POLL_MS = 50
 /** A loop over Redis is woken when its partition has entries; this interval is for its sweeps. */
 const REDIS_POLL_MS = 250
 

@@ -11,8 +11,8 @@ import { redisKeys } from '../../store/redis/redis-keys.ts'
 import { underLock } from '../../store/redis/redis-lock.ts'
 import type { SampleHold, SamplesThreadOptions } from './samples-messages.ts'
 
-/** Samples are held for minutes anyway. */
-const POLL_MS = 100
+/** Every read of a partition is a call: with more in each, there are fewer. A query sees a sample so much later. */
+const POLL_MS = 250
 
 type SamplesBusEvents = {
   readonly onNews: () => void

@@ -1,0 +1,74 @@
+// CPU of a batch when a fleet sends in its interval: two ingest and two worker processes over one Redis with
+// `appendfsync always`, a ClickHouse in a process of its own, against the same fleet at one collector process with
+// files (fleet-pace.ts). Usage: bun bench/redis-path.ts [BATCHES_A_SECOND] [SECONDS]. Prints one JSON line.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { agentOf, Site, serverOf } from '../test/redis/processes.ts'
+import { until } from '../test/support/until.ts'
+import { company, defaultRules } from './default-rules.ts'
+import { fleetProcess } from './fleet.ts'
+import { cpuSeconds, rssMb } from './process-cpu.ts'
+
+const INTERVAL_MS = 3_000
+const WARM_UP_ROUNDS = 4
+const START_MAX_MS = 120_000
+
+const [rate = '1000', seconds = '24'] = process.argv.slice(2)
+const agents = Math.round((Number(rate) * INTERVAL_MS) / 1000)
+const servers = Array.from({ length: agents }, (_, index) => serverOf(company, `server ${index}`))
+
+const site = await Site.start({
+  'ingest.limits.metrics_per_minute': '1000000',
+  'ingest.limits.metrics_burst': '1000000',
+  'ingest.threads': '1',
+  'log.level': 'warn',
+})
+const directory = mkdtempSync(join(tmpdir(), 'svc-bench-redis-'))
+try {
+  site.hub.feeds.agents!.push(...servers.map(server => agentOf(server)))
+  site.hub.feeds.rules!.push(...defaultRules.map((rule, index) => ({ ...Object(rule), sync_version: index + 1 })))
+  const [one, two, ...ingests] = await Promise.all([
+    site.startWorker(),
+    site.startWorker(),
+    site.startIngest(),
+    site.startIngest(),
+  ])
+  const redisPid = Number(/process_id:(\d+)/.exec(await site.redis.client.info('server'))![1])
+  const leased = async (): Promise<boolean> =>
+    (await site.redis.client.zcard('svc:workers')) === 2 && (await site.redis.client.exists('svc:lease:shard:63')) === 1
+  await until('the shards to be leased', leased, START_MAX_MS)
+  const tokenFiles = ingests.map((_, index) => {
+    const file = join(directory, `tokens-${index}.json`)
+    writeFileSync(file, JSON.stringify(servers.filter((_, at) => at % 2 === index).map(({ token }) => token)))
+    return file
+  })
+  const load = (rounds: number) => {
+    const options = ['--rounds', String(rounds), '--interval-ms', String(INTERVAL_MS)]
+    return Promise.all(ingests.map(({ url }, index) => fleetProcess(url, tokenFiles[index]!, ...options)))
+  }
+  await load(WARM_UP_ROUNDS)
+  const parts = { ingest: ingests.map(({ pid }) => pid), worker: [one!.pid, two!.pid], redis: [redisPid] }
+  const used = () => Object.values(parts).map(pids => pids.reduce((sum, pid) => sum + cpuSeconds(pid), 0))
+  const before = used()
+  const sent = await load(Math.ceil((Number(seconds) * 1000) / INTERVAL_MS))
+  const after = used()
+  const batches = sent.reduce((sum, each) => sum + each.batches, 0)
+  const usOf = after.map((cpu, index) => Math.round(((cpu - before[index]!) * 1e7) / batches) / 10)
+  console.log(
+    JSON.stringify({
+      bench: 'redis-path',
+      agents,
+      batches,
+      refused: sent.reduce((sum, each) => sum + each.refused, 0),
+      cpu_us_a_batch: Math.round(usOf.reduce((sum, us) => sum + us, 0) * 10) / 10,
+      us_by_part: Object.fromEntries(Object.keys(parts).map((name, index) => [name, usOf[index]])),
+      ack_p50_ms: Math.max(...sent.map(each => each.p50_ms)),
+      ack_p99_ms: Math.max(...sent.map(each => each.p99_ms)),
+      worker_rss_mb: parts.worker.map(rssMb),
+    }),
+  )
+} finally {
+  await site.close()
+  rmSync(directory, { recursive: true, force: true })
+}
