@@ -91,6 +91,28 @@ describe('fields', () => {
     ],
   ]
 
+  test('[RES-018] [RES-059] the address of an interface is plain: a user in it would be shown', async () => {
+    const wrong = [
+      '8.8.8.8',
+      'ftp://8.8.8.8',
+      'http://a:b@8.8.8.8',
+      'http://8.8.8.8/?x=1',
+      'http://8.8.8.8/#x',
+      'http://',
+    ]
+    for (const url of wrong) {
+      const lb = { name: 'lb', vendor: 'haproxy', integration: 'haproxy_dataplane', management_url: url }
+      const ns = { name: 'ns', host: '8.8.8.8', integration: 'powerdns', api_url: url }
+      for (const [path, body, field] of [
+        ['/load-balancers', lb, 'management_url'],
+        ['/dns/servers', ns, 'api_url'],
+      ] as const) {
+        const { status, body: said } = await tenant.call('POST', path, body)
+        expect([url, path, status, Object.keys(said.errors ?? {})]).toEqual([url, path, 422, [field]])
+      }
+    }
+  })
+
   for (const [path, field, body] of fields)
     test(`[RES-031] [RES-033] ${field} of ${path} leads to no address inside, however it is written`, async () => {
       for (const [index, host] of INSIDE.entries()) {

@@ -5,6 +5,7 @@ import { parseAddress } from '../../../core/network/ip-address.ts'
 import { invalidField } from '../platform/http/api-error.ts'
 import { type Words, words } from '../platform/http/api-texts.ts'
 import { refuseTarget } from '../platform/outbound.ts'
+import { apiUrlFault } from '../resources/api-url.ts'
 import { choiceField, integerField, referenceField, secretField, textField } from '../resources/field.ts'
 import { defineKind, type RowOf, type Write } from '../resources/kind.ts'
 
@@ -17,7 +18,7 @@ const fields = {
   port: integerField(1, 65_535, { fallback: 53 }),
   role: choiceField(['authoritative', 'resolver'], { fallback: 'authoritative', filter: true }),
   integration: choiceField(['none', 'powerdns'], { fallback: 'none', filter: true }),
-  api_url: textField(2048, {}),
+  api_url: textField(2048, { check: apiUrlFault }),
   api_key: secretField(1024),
   /** The name of the server in its own API. */
   server_id: textField(255, { fallback: 'localhost' }),

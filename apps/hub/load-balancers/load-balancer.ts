@@ -8,6 +8,7 @@ import { type Words, words } from '../platform/http/api-texts.ts'
 import { filter } from '../platform/http/collection.ts'
 import { uuid } from '../platform/http/request-schema.ts'
 import { refuseTarget } from '../platform/outbound.ts'
+import { apiUrlFault } from '../resources/api-url.ts'
 import type { Editor } from '../resources/editor.ts'
 import {
   booleanField,
@@ -25,12 +26,6 @@ import { refuseInUse } from '../resources/references.ts'
 const vendors = ['haproxy', 'nginx', 'nginx_plus', 'f5', 'citrix', 'keepalived', 'cloud', 'other'] as const
 const SECONDS_MIN = 60
 
-const urlFault = (given: string): Words | null => {
-  const url = URL.parse(given)
-  return url && ['http:', 'https:'].includes(url.protocol) && url.username === '' && url.password === ''
-    ? null
-    : words('management_url')
-}
 const intervalFault = (seconds: number): Words | null =>
   seconds === 0 || seconds >= SECONDS_MIN ? null : words('minimum', { min: SECONDS_MIN })
 
@@ -39,7 +34,7 @@ const fields = {
   server_ids: referencesField('server', 10, {}),
   datacenter: textField(128, { filter: true, options: 'datacenters' }),
   integration: choiceField(['none', 'haproxy_dataplane', 'nginx_plus'], { fallback: 'none', filter: true }),
-  management_url: textField(2048, { search: 'text', check: urlFault }),
+  management_url: textField(2048, { search: 'text', check: apiUrlFault }),
   username: textField(255, {}),
   password: secretField(1024),
   verify_tls: booleanField({ fallback: true }),
