@@ -112,6 +112,8 @@ export const hubKeys = {
     'private addresses and ranges that the hub may connect to for a company: probes, name servers, devices, webhooks',
   ),
   'webhooks.timeout': duration(10 * SECOND_MS, 'how long a webhook may take', { min: 100 }),
+  'push.fcm_url': text('https://fcm.googleapis.com', 'where Firebase Cloud Messaging is reached'),
+  'push.apns_url': text('https://api.push.apple.com', 'where the Apple Push Notification service is reached'),
   'smtp.url': secret('smtp://user:password@host:port; empty: no e-mail is sent'),
   'mail.from': text(null, 'sender of e-mail'),
   'mail.unconfirmed_max': integer(

@@ -4,6 +4,7 @@ import { Type } from '@sinclair/typebox'
 import { desc, eq, sql } from 'drizzle-orm'
 import { auditRequest } from '../audit/audit.ts'
 import type { Hub } from '../hub-context.ts'
+import { type AppPlatform, appPlatforms, isPlatformSet } from '../notifications/app-push.ts'
 import { addPushes } from '../notifications/push.ts'
 import { isSubscription, type Subscription } from '../notifications/web-push.ts'
 import { mayCall } from '../notifications/webhook.ts'
@@ -16,7 +17,9 @@ import type { RouteContext } from '../platform/http/route.ts'
 
 const DEVICES_MAX = 20
 const TESTS_PER_MINUTE = 5
-export const platforms = ['webpush', 'fcm', 'apns'] as const
+export const platforms = ['webpush', ...appPlatforms] as const
+/** Apple's tokens stand in a path. */
+const APNS_TOKEN = /^[0-9a-f]{32,200}$/i
 
 export const deviceResponse = named('MobileDevice', {
   id: id(),
@@ -68,6 +71,8 @@ export async function deviceOfPath({ hub, caller, params }: RouteContext): Promi
 
 type DeviceInput = {
   readonly name?: string | undefined
+  /** Of an app. */
+  readonly token?: string | undefined
   readonly subscription?:
     | { readonly endpoint: string; readonly keys: { readonly p256dh: string; readonly auth: string } }
     | undefined
@@ -78,7 +83,7 @@ type DeviceInput = {
 }
 
 /** What of a subscription is kept. Throws 422 for one that cannot be pushed to. */
-async function keptToken(hub: Hub, given: NonNullable<DeviceInput['subscription']>) {
+async function keptSubscription(hub: Hub, given: NonNullable<DeviceInput['subscription']>) {
   const { endpoint, keys } = given
   if (URL.parse(endpoint)?.protocol !== 'https:' && !hub.config['webhooks.allow_private'])
     throw invalidField('subscription.endpoint', 'private_url')
@@ -89,6 +94,21 @@ async function keptToken(hub: Hub, given: NonNullable<DeviceInput['subscription'
     tokenSealed: hub.sealer.seal(JSON.stringify(subscription)),
     tokenHash: createHash('sha256').update(endpoint).digest('hex'),
   }
+}
+
+/** What of an app's token is kept. Throws 422. */
+function keptAppToken(hub: Hub, platform: AppPlatform, token: string) {
+  if (platform === 'apns' && !APNS_TOKEN.test(token)) throw invalidField('token', 'pattern')
+  return {
+    tokenSealed: hub.sealer.seal(token),
+    tokenHash: createHash('sha256').update(`${platform} ${token}`).digest('hex'),
+  }
+}
+
+/** What a device is known by, as far as it is given. Throws 422. */
+async function keptToken(hub: Hub, platform: Device['platform'], { subscription, token }: DeviceInput) {
+  if (platform === 'webpush') return subscription ? keptSubscription(hub, subscription) : null
+  return token === undefined ? null : keptAppToken(hub, platform, token)
 }
 
 const subjectOf = (deviceId: string, name: string) => ({ type: 'mobile_device', id: deviceId, name })
@@ -107,10 +127,10 @@ export async function registerDevice(
   { platform, ...given }: DeviceInput & { readonly platform: (typeof platforms)[number]; readonly name: string },
 ): Promise<{ device: Device; isNew: boolean }> {
   const { hub, caller } = context
-  // The senders of the other platforms are not part of this version.
-  if (platform !== 'webpush') throw invalidField('platform', 'push_platform', { platform })
-  if (!given.subscription) throw invalidField('subscription', 'required')
-  const token = await keptToken(hub, given.subscription)
+  if (platform !== 'webpush' && !isPlatformSet(hub, platform))
+    throw invalidField('platform', 'push_platform', { platform })
+  const token = await keptToken(hub, platform, given)
+  if (token === null) throw invalidField(platform === 'webpush' ? 'subscription' : 'token', 'required')
   const values = {
     ...token,
     name: given.name,
@@ -145,11 +165,11 @@ export async function registerDevice(
 
 export async function changeDevice(
   context: RouteContext,
-  { id: deviceId }: Device,
+  { id: deviceId, platform }: Device,
   given: DeviceInput,
 ): Promise<Device> {
   const { hub } = context
-  const token = given.subscription ? await keptToken(hub, given.subscription) : {}
+  const token = await keptToken(hub, platform, given)
   return inTransaction(hub.database.db, async tx => {
     const [device] = await tx.db
       .update(mobileDevices)

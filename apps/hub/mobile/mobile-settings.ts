@@ -3,6 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { sql } from 'drizzle-orm'
 import type { Hub } from '../hub-context.ts'
 import { usableCompanies } from '../identity/authenticate.ts'
+import { isPlatformSet } from '../notifications/app-push.ts'
 import { levels, preferencesOf, setPreferences } from '../notifications/notifications.ts'
 import { pushKeys, type QuietHours } from '../notifications/push.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
@@ -70,8 +71,8 @@ export async function mobileSettings(context: RouteContext) {
     company_ids: companies.map(company => company.id),
     platforms: {
       webpush: { enabled: true, public_key: keys.publicKey },
-      fcm: { enabled: false },
-      apns: { enabled: false },
+      fcm: { enabled: isPlatformSet(hub, 'fcm') },
+      apns: { enabled: isPlatformSet(hub, 'apns') },
     },
   }
 }

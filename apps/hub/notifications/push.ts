@@ -10,6 +10,7 @@ import { type Tx, uuidList } from '../platform/db/transaction.ts'
 import { type JobPayload, PermanentJobFailure } from '../platform/jobs/jobs.ts'
 import { callAddress } from '../platform/outbound.ts'
 import { wayOutOf } from '../way-out/way-out.ts'
+import { type AppPlatform, postToApp } from './app-push.ts'
 import { reaches } from './recipients.ts'
 import type { NotificationLanguage } from './templates.ts'
 import { encryptPush, newPushKeys, type PushKeys, proofFor, type Subscription } from './web-push.ts'
@@ -143,7 +144,7 @@ type Waiting = {
   payload: NewPush['payload']
   created_at: string
   user_id: string
-  platform: string
+  platform: 'webpush' | AppPlatform
   token_sealed: string
   enabled: boolean
   language: NotificationLanguage
@@ -217,8 +218,24 @@ async function messageOf(hub: Hub, row: Waiting): Promise<Buffer> {
   return whole.byteLength <= PAYLOAD_BYTES_MAX ? whole : bytesOf(0)
 }
 
+/** A later message about the same thing replaces an earlier one. */
+const topicOf = ({ topic }: Waiting): string =>
+  createHash('sha256').update(topic).digest('base64url').slice(0, TOPIC_CHARS)
+
+const toApp = async (hub: Hub, row: Waiting, platform: AppPlatform, token: string) =>
+  postToApp(hub, platform, {
+    companyId: row.company_id,
+    token,
+    message: JSON.parse(String(await messageOf(hub, row))),
+    topic: topicOf(row),
+    isUrgent: row.severity === 'critical',
+    ttlSeconds: TTL_SECONDS,
+  })
+
 /** Posts a message to the push service of a device. Returns its status. */
-async function post(hub: Hub, row: Waiting, subscription: Subscription): Promise<number | 'not_allowed'> {
+async function post(hub: Hub, row: Waiting, kept: string): Promise<number | 'not_allowed'> {
+  // What was sealed was held to this form.
+  const subscription = JSON.parse(kept) as Subscription
   const destination = await destinationOf(hub, subscription.endpoint)
   const [address] = destination?.addresses ?? []
   if (!destination || address === undefined) return 'not_allowed'
@@ -231,7 +248,7 @@ async function post(hub: Hub, row: Waiting, subscription: Subscription): Promise
       'Content-Type': 'application/octet-stream',
       TTL: String(TTL_SECONDS),
       Urgency: row.severity === 'critical' ? 'high' : 'normal',
-      Topic: createHash('sha256').update(row.topic).digest('base64url').slice(0, TOPIC_CHARS),
+      Topic: topicOf(row),
     },
     body: new Uint8Array(encryptPush(subscription, await messageOf(hub, row))),
     timeoutMs: hub.config['webhooks.timeout'],
@@ -261,8 +278,7 @@ async function deliver(hub: Hub, payload: JobPayload): Promise<void> {
   const opened = hub.sealer.open(row.token_sealed)
   if (opened === null) return end(db, row.id, 'failed', 'the subscription was sealed with a key that is gone')
   await db.execute(sql`update push_deliveries set tries = tries + 1 where id = ${row.id}`)
-  // What was sealed was held to this form.
-  const status = await post(hub, row, JSON.parse(opened) as Subscription)
+  const status = row.platform === 'webpush' ? await post(hub, row, opened) : await toApp(hub, row, row.platform, opened)
   if (status === 404 || status === 410) {
     await db.execute(sql`
       update mobile_devices set enabled = false, disabled_reason = 'gone' where id = ${row.device_id}`)

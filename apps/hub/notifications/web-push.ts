@@ -8,8 +8,8 @@ import {
   generateKeyPairSync,
   hkdfSync,
   randomBytes,
-  sign,
 } from 'node:crypto'
+import { signedToken } from './signed-token.ts'
 
 const CURVE = 'prime256v1'
 const RECORD_BYTES = 4096
@@ -79,10 +79,7 @@ export function encryptPush(
 
 /** The Authorization header for a push service: a JWT signed with the hub's key. */
 export function proofFor(endpoint: URL, { publicKey, privateKey }: PushKeys, subject: string, nowMs: number): string {
-  const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url')
   const claims = { aud: endpoint.origin, exp: Math.floor(nowMs / 1000) + PROOF_SECONDS, sub: subject }
-  const signed = `${part({ typ: 'JWT', alg: 'ES256' })}.${part(claims)}`
   const key = createPrivateKey({ key: bytesOf(privateKey), type: 'pkcs8', format: 'der' })
-  const signature = sign('sha256', Buffer.from(signed), { key, dsaEncoding: 'ieee-p1363' }).toString('base64url')
-  return `vapid t=${signed}.${signature}, k=${publicKey}`
+  return `vapid t=${signedToken('ES256', { typ: 'JWT' }, claims, key)}, k=${publicKey}`
 }

@@ -153,13 +153,15 @@ type TlsOptions = {
   /** False: whatever certificate is shown; the socket says whether it is good. */
   readonly verifies?: boolean
   readonly isProxy?: boolean
+  /** What is spoken over it (ALPN). */
+  readonly protocols?: readonly string[]
 }
 
 /** TLS over a connection; `host` is who must be in the certificate. Rejects with NoConnection. */
 export async function secure(
   socket: Socket,
   host: string,
-  { deadlineMs, ca, verifies = true, isProxy = false }: TlsOptions,
+  { deadlineMs, ca, verifies = true, isProxy = false, protocols }: TlsOptions,
 ): Promise<TLSSocket> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   const secured = connectTls({
@@ -168,6 +170,7 @@ export async function secure(
     ...(isIP(host) === 0 ? { servername: host } : {}),
     ...(ca === undefined ? {} : { ca: typeof ca === 'string' ? ca : [...ca] }),
     rejectUnauthorized: verifies,
+    ...(protocols === undefined ? {} : { ALPNProtocols: [...protocols] }),
   })
   secured.once('secureConnect', () => resolve())
   secured.on('error', () => reject(new NoConnection('tls', isProxy)))
