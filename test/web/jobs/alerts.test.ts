@@ -106,8 +106,8 @@ async function newAlert(name: string, more: Json = {}): Promise<{ readonly alert
 
 type Visit = { readonly page: Page; readonly userId: string; readonly base: string }
 
-async function visit(path: string, url = hub.url): Promise<Visit> {
-  const { userId, email } = await newPerson(hub, tenant.companyId, ['*'], 'Ada')
+async function visit(path: string, url = hub.url, rights: readonly string[] = ['*']): Promise<Visit> {
+  const { userId, email } = await newPerson(hub, tenant.companyId, rights, 'Ada')
   const session = await logIn(hub.url, email)
   const [name = '', value = ''] = session.cookie.split('=')
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, locale: 'en-GB' })
@@ -268,5 +268,53 @@ test('an alert draws its series from an hour before it, says why it opened, and 
   await page.goto(hub.url + link)
   await page.getByRole('heading', { name: 'CPU of drawn' }).waitFor()
   expect(new URL(page.url()).searchParams.get('at')).toBe(new Date(openedMs).toISOString())
+  await page.context().close()
+}, 120_000)
+
+/** The dialog in which a comment is written to the alert that is shown, or to those that are selected. */
+async function commentDialog(page: Page, text: string) {
+  await page.getByRole('button', { name: 'Comment', exact: true }).click()
+  const dialog = page.getByRole('dialog', { name: 'Comment' })
+  await dialog.getByLabel('Comment').fill(text)
+  const write = () => dialog.getByRole('button', { name: 'Comment', exact: true }).click()
+  return { dialog, write, field: dialog.getByLabel('Comment') }
+}
+
+const commentsOf = async (alert: Json): Promise<string[]> =>
+  (await tenant.call('GET', `/monitoring/alerts/${alert.id}`)).body.data.comments.map((each: Json) => each.comment)
+
+/** What the hub answers to the next request of that kind; those after it go through. */
+async function answerOnce(page: Page, path: RegExp, status: number): Promise<void> {
+  await page.route(path, route => route.fulfill({ status, json: { message: `It is ${status}.` } }), { times: 1 })
+}
+
+test('a comment on several alerts: what fails of one is told, and a second press writes it to nobody twice', async () => {
+  const alerts: Json[] = []
+  for (const name of ['one-1', 'one-2', 'one-3']) alerts.push((await newAlert(name)).alert)
+  const { page } = await visit('/alerts?q=one-')
+  await page.getByRole('button', { name: 'Select all 3 that match' }).click()
+  const { dialog, write, field } = await commentDialog(page, 'Seen by all')
+  await answerOnce(page, new RegExp(`${alerts[1].id}/comments$`), 422)
+  await write()
+  await dialog.getByText('The comment was written to 2, not to 1. It is 422. Press again').waitFor()
+  expect(await field.inputValue()).toBe('Seen by all')
+  await write()
+  await dialog.waitFor({ state: 'detached' })
+  expect(await Promise.all(alerts.map(commentsOf))).toEqual([['Seen by all'], ['Seen by all'], ['Seen by all']])
+  await page.context().close()
+}, 120_000)
+
+test('a server that is deleted while somebody looks at it stays with a banner, and so does what was typed', async () => {
+  const serverId = (await tenant.call('POST', '/servers', { name: 'going', hostname: 'going' })).body.data.id
+  const rights = ['monitoring.view', 'servers.view', 'monitoring.manage']
+  const { page } = await visit(`/servers/${serverId}`, hub.url, rights)
+  await page.getByRole('button', { name: 'Silence…' }).click()
+  const reason = page.getByRole('dialog').getByLabel('Reason')
+  await reason.fill('Being replaced')
+  expect((await tenant.call('DELETE', `/servers/${serverId}`)).status).toBe(204)
+  await page.getByText('What this page shows was deleted in the meantime').waitFor()
+  expect(await reason.inputValue()).toBe('Being replaced')
+  await page.reload()
+  await page.getByText('There is nothing here').waitFor()
   await page.context().close()
 }, 120_000)

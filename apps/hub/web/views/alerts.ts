@@ -92,7 +92,10 @@ const isTelling = (name: string, labels: Readonly<Record<string, string>>): bool
   labels.mount === undefined || (name !== 'device' && name !== 'fstype')
 
 /** Metric and telling labels of a series key; a shortened key is shown as it is, as is the group of an incident. */
-function partsOfSeries(type: AlertType, key: string): { metric: string | null; unit: string | null; series: string } {
+export function partsOfSeries(
+  type: AlertType,
+  key: string,
+): { metric: string | null; unit: string | null; series: string } {
   if (type === 'agent_down') return { metric: null, unit: null, series: '' }
   if (type === 'group_down') return { metric: null, unit: null, series: key }
   try {

@@ -14,7 +14,7 @@ export const checksWords = {
   failing: { en: '{count} failing', vi: '{count} lỗi' },
   well: { en: 'No alert', vi: 'Không có cảnh báo' },
   off: { en: 'Off', vi: 'Tắt' },
-  acts: { en: 'Acts', vi: 'Thao tác' },
+  acts: { en: 'Actions', vi: 'Thao tác' },
   enable: { en: 'Turn on', vi: 'Bật' },
   disable: { en: 'Turn off', vi: 'Tắt' },
   enable_of: { en: 'Turn {name} on', vi: 'Bật {name}' },

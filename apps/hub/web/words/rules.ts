@@ -20,7 +20,7 @@ export const rulesWords = {
   firing: { en: 'Firing', vi: 'Đang báo' },
   fired: { en: '7 days', vi: '7 ngày' },
   edited: { en: 'Last edit', vi: 'Sửa lần cuối' },
-  acts: { en: 'Acts', vi: 'Thao tác' },
+  acts: { en: 'Actions', vi: 'Thao tác' },
   enable: { en: 'Enable', vi: 'Bật' },
   disable: { en: 'Disable', vi: 'Tắt' },
   enable_named: { en: 'Enable {name}', vi: 'Bật {name}' },

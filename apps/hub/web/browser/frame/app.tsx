@@ -1,7 +1,7 @@
 // What is around every page, and the page that the address names.
 import { useSignal } from '@preact/signals'
 import type { ComponentType } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useMemo, useState } from 'preact/hooks'
 import { type PageName, sitePages } from '../../address/site-map.ts'
 import { shellWords } from '../../words/shell.ts'
 import { currentPage } from '../address/router.ts'
@@ -38,9 +38,12 @@ function CurrentPage() {
   const tries = useSignal(0)
   const [failed, setFailed] = useState<PageName | null>(null)
   const [, setShown] = useState<PageName | null>(null)
+  // Before the page is drawn, which calls itself by what it shows.
+  useMemo(() => {
+    if (name !== undefined) pageTitle.value = t(`page_${name}`)
+  }, [name])
   useEffect(() => {
     if (name === undefined) return
-    pageTitle.value = t(`page_${name}`)
     setFailed(null)
     loadPage(name)
       .then(() => setShown(name))

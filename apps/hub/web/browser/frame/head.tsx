@@ -141,7 +141,7 @@ const Choices = () => (
 const Account = () => (
   <details class="account">
     <summary class="quiet">
-      {user.name}
+      <span class="text">{user.name}</span>
       <Icon name="down" />
     </summary>
     <div class="account-menu">

@@ -6,6 +6,7 @@ import type { AlertState, AlertType } from '../../../../../core/lifecycle/alert.
 import type { Hub } from '../../../hub-context.ts'
 import { askAlerting } from '../../../servers/collector-questions.ts'
 import { rangeOf, type TimeRange } from '../../address/time-range.ts'
+import { partsOfSeries } from '../alerts.ts'
 import type { View } from '../view.ts'
 import { type CollectorState, shownServer } from './head.ts'
 
@@ -20,6 +21,9 @@ export type ServerAlert = {
   readonly ruleName: string | null
   /** `disk_used_percent{mount="/"}`; empty for an alert that is about no series. */
   readonly seriesKey: string
+  /** The telling labels of it, and the unit of its metric. */
+  readonly series: string
+  readonly unit: string | null
   readonly openedAtMs: number
   readonly resolvedAtMs: number | null
   readonly lastValue: number | null
@@ -46,6 +50,11 @@ type Row = {
   flapping: boolean
 }
 
+const seriesOf = ({ type, series_key }: Row): Pick<ServerAlert, 'series' | 'unit'> => {
+  const { series, unit } = partsOfSeries(type, series_key)
+  return { series, unit: type === 'agent_down' ? 's' : unit }
+}
+
 async function alertsIn(
   hub: Hub,
   companyId: string,
@@ -67,6 +76,7 @@ async function alertsIn(
     ruleId: row.rule_id,
     ruleName: row.rule_name,
     seriesKey: row.series_key,
+    ...seriesOf(row),
     openedAtMs: new Date(row.opened_at).getTime(),
     resolvedAtMs: row.resolved_at === null ? null : new Date(row.resolved_at).getTime(),
     lastValue: row.last_value,

@@ -8,11 +8,12 @@ import type { SeriesView } from '../../../views/server/series.ts'
 import { alertsWords } from '../../../words/alerts.ts'
 import { hrefTo, param, setParams } from '../../address/router.ts'
 import { duration } from '../../format.ts'
+import { metricTitle } from '../../metric-title.ts'
 import { Chart } from '../../parts/chart/chart.tsx'
 import { ActFault } from '../../parts/fault.tsx'
 import { may, nowMs, textsOf } from '../../session.ts'
 import { useView } from '../../view.ts'
-import { chartDataOf, labelsKey, metricTitle } from '../server/metric-chart.tsx'
+import { chartDataOf, labelsKey } from '../server/metric-chart.tsx'
 
 const t = textsOf(alertsWords)
 

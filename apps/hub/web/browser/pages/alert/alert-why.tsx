@@ -4,9 +4,9 @@ import { alertsWords } from '../../../words/alerts.ts'
 import { rulesWords } from '../../../words/rules.ts'
 import { hrefTo } from '../../address/router.ts'
 import { count, duration, valueText } from '../../format.ts'
+import { metricTitle } from '../../metric-title.ts'
 import { may, textsOf } from '../../session.ts'
 import { operatorWords } from '../rules/condition-text.ts'
-import { metricTitle } from '../server/metric-chart.tsx'
 
 const t = textsOf(alertsWords)
 const rules = textsOf(rulesWords)

@@ -35,10 +35,13 @@ type Props = {
 /** The API takes so many requests a minute of a session; more comments wait for it. */
 const COMMENTS_A_MINUTE = 30
 
-/** What is said when some comments were written and others not: the text stays, and a press tries those again. */
+/**
+ * What is said when some comments were written and others not: the text stays, and a press tries those again. Where
+ * none was written the refusal says it all.
+ */
 const partFault = ({ left, fault, done }: EachResult): ApiFault | null =>
-  left.length === 0
-    ? null
+  left.length === 0 || done === 0
+    ? fault
     : {
         ...(fault ?? { status: 0, errors: {}, requestId: null }),
         message: t('comments_left', { done, left: left.length, message: fault?.message ?? '' }),

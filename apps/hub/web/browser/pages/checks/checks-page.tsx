@@ -72,7 +72,7 @@ const columnsOf = (onAct: OnAct, days: Days): readonly Column<CheckListRow>[] =>
     cell: row => <a href={hrefTo('check', { check: row.id })}>{row.name}</a>,
   },
   { key: 'state', title: t('state'), cell: row => <CheckState row={row} /> },
-  { key: 'type', title: t('type'), cell: row => t(`type_${row.type}`) },
+  { key: 'type', title: t('type'), from: 'wide', cell: row => t(`type_${row.type}`) },
   { key: 'target', title: t('target'), cell: row => <span class="text">{row.target}</span> },
   {
     key: 'servers',

@@ -47,7 +47,7 @@ const columnsOf = (onAct: (act: Act) => void): readonly Column<LicenseRow>[] => 
   {
     key: 'expires',
     title: t('expires'),
-    cell: row => (row.expiresAtMs === null ? shell('never') : <Time atMs={row.expiresAtMs} />),
+    cell: row => (row.expiresAtMs === null ? t('no_end') : <Time atMs={row.expiresAtMs} />),
   },
   {
     key: 'migrate',
@@ -177,6 +177,7 @@ export function LicensesPage() {
       {data.matching === 0 ? null : (
         <Table
           label={t('licenses')}
+          isTall
           columns={columnsOf(setAct)}
           rows={data.rows}
           keyOf={row => row.id}

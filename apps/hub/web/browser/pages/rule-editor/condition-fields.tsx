@@ -2,11 +2,18 @@
 import type { EditedMetric, RuleEditorView } from '../../../views/rule-editor.ts'
 import type { RulePreviewView } from '../../../views/rule-preview.ts'
 import { ruleEditorWords } from '../../../words/rule-editor.ts'
+import { metricTitle } from '../../metric-title.ts'
 import { Field, SelectField, TextField } from '../../parts/field.tsx'
 import { textsOf } from '../../session.ts'
 import type { Draft, DraftMatcher } from './draft.ts'
 
 const t = textsOf(ruleEditorWords)
+
+/** `CPU usage · cpu_usage_percent` */
+const metricChoice = (name: string): string => [...new Set([metricTitle(name), name])].join(' · ')
+
+/** As values are written beside charts. */
+const unitText = (unit: string): string => (unit === 'percent' ? '%' : unit)
 
 const OPERATORS = ['>', '>=', '<', '<=', '==', '!='] as const
 const NO_DATA = ['ignore', 'alert', 'resolve'] as const
@@ -113,7 +120,7 @@ export function ConditionFields({ data, preview, ...props }: Props) {
   const { draft, change, errorsOf } = props
   const metric: EditedMetric | undefined = data.metrics.find(each => each.name === draft.metric)
   const metricHint =
-    metric && t('metric_hint', { unit: metric.unit, labels: metric.labels.join(', ') || t('no_labels') })
+    metric && t('metric_hint', { unit: unitText(metric.unit), labels: metric.labels.join(', ') || t('no_labels') })
   return (
     <fieldset class="panel">
       <legend>{t('condition')}</legend>
@@ -122,7 +129,10 @@ export function ConditionFields({ data, preview, ...props }: Props) {
         hint={metricHint}
         errors={errorsOf('metric')}
         value={draft.metric}
-        choices={[{ value: '', text: t('choose') }, ...data.metrics.map(({ name }) => ({ value: name, text: name }))]}
+        choices={[
+          { value: '', text: t('choose') },
+          ...data.metrics.map(({ name }) => ({ value: name, text: metricChoice(name) })),
+        ]}
         onChange={value => change({ metric: value, matchers: {} })}
       />
       {metric === undefined || metric.labels.length === 0 ? null : (
@@ -146,7 +156,7 @@ export function ConditionFields({ data, preview, ...props }: Props) {
         />
         <TextField
           label={t('threshold')}
-          hint={metric && t('threshold_hint', { unit: metric.unit })}
+          hint={metric && t('threshold_hint', { unit: unitText(metric.unit) })}
           errors={errorsOf('threshold')}
           value={draft.threshold}
           onInput={threshold => change({ threshold })}

@@ -2,7 +2,7 @@
 import { matchPage } from '../../../address/site-map.ts'
 import type { AlertsView, DecisionsView, ServerAlert } from '../../../views/server/alerts.ts'
 import { serverWords } from '../../../words/server.ts'
-import { fullTime } from '../../format.ts'
+import { fullTime, valueText } from '../../format.ts'
 import { Fault } from '../../parts/fault.tsx'
 import { Skeleton } from '../../parts/skeleton.tsx'
 import { type MarkedState, StateMark } from '../../parts/state-mark.tsx'
@@ -21,11 +21,12 @@ const nameOf = (alert: ServerAlert): string => alert.ruleName ?? t(`type_${alert
 const alertHref = (id: string): string | null =>
   matchPage(`/alerts/${id}`) === null ? null : `/c/${encodeURIComponent(company.slug)}/alerts/${id}`
 
-const number = (value: number | null): string => (value === null ? '' : String(Number(value.toPrecision(6))))
-
 function AlertRow({ alert }: { readonly alert: ServerAlert }) {
   const href = alertHref(alert.id)
-  const value = [number(alert.lastValue), number(alert.threshold)].filter(text => text !== '').join(' / ')
+  const value = [alert.lastValue, alert.threshold]
+    .filter(each => each !== null)
+    .map(each => valueText(alert.unit, each))
+    .join(' / ')
   return (
     <tr>
       <td>
@@ -34,8 +35,8 @@ function AlertRow({ alert }: { readonly alert: ServerAlert }) {
       <th scope="row">
         {href === null ? <span class="text">{nameOf(alert)}</span> : <a href={href}>{nameOf(alert)}</a>}
       </th>
-      <td data-title={t('series')} class="mono">
-        {alert.seriesKey}
+      <td data-title={t('series')} title={alert.seriesKey}>
+        <span class="text">{alert.series}</span>
       </td>
       <td data-title={t('value')}>{value}</td>
       <td data-title={t('opened')}>
@@ -121,6 +122,7 @@ function Decisions({ serverId }: { readonly serverId: string }) {
                 {each.series_key}
               </td>
               <td
+                class="decision"
                 data-title={t('decision')}
                 title={each.last_sample_at === null ? undefined : fullTime(Date.parse(each.last_sample_at))}
               >
@@ -135,7 +137,9 @@ function Decisions({ serverId }: { readonly serverId: string }) {
                 {each.rule_name ?? each.rule_id}
               </th>
               <td />
-              <td data-title={t('decision')}>{each.decision}</td>
+              <td class="decision" data-title={t('decision')}>
+                {each.decision}
+              </td>
             </tr>
           ))}
         </tbody>

@@ -5,9 +5,9 @@ import type { ServerAlert } from '../../../views/server/alerts.ts'
 import type { ChartOfMetric, CoveringRule, Labels } from '../../../views/server/charts.ts'
 import type { GridSeries } from '../../../views/server/series.ts'
 import { compareWords } from '../../../words/compare.ts'
-import { metricWords } from '../../../words/metrics.ts'
 import { serverWords } from '../../../words/server.ts'
 import { isUtc, valueText } from '../../format.ts'
+import { metricTitle } from '../../metric-title.ts'
 import { Chart } from '../../parts/chart/chart.tsx'
 import type { ChartData } from '../../parts/chart/chart-data.ts'
 import { type ChartLine, pastOnGrid } from '../../parts/chart/lines.ts'
@@ -16,12 +16,7 @@ import { textsOf } from '../../session.ts'
 import type { Loaded, SeriesLoader } from './series-loader.ts'
 
 const t = textsOf(serverWords)
-const metricText = textsOf(metricWords)
 const compareText = textsOf(compareWords)
-
-/** The words of a metric; of one that has none its name. */
-export const metricTitle = (metric: string): string =>
-  Object.hasOwn(metricWords, metric) ? metricText(metric as keyof typeof metricWords) : metric
 
 /** The label that names a series stands first. */
 const FIRST = ['mount', 'interface', 'device', 'core', 'target', 'name', 'port']

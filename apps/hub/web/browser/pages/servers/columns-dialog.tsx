@@ -5,9 +5,11 @@ import { serversWords } from '../../../words/servers.ts'
 import { shellWords } from '../../../words/shell.ts'
 import { param, setParams } from '../../address/router.ts'
 import { overlay } from '../../frame/overlay.ts'
+import { metricTitle } from '../../metric-title.ts'
 import { Dialog } from '../../parts/dialog.tsx'
+import { SelectField } from '../../parts/field.tsx'
 import { textsOf } from '../../session.ts'
-import { knownColumns, metricTitle, serverColumns } from './server-columns.tsx'
+import { knownColumns, serverColumns } from './server-columns.tsx'
 
 const t = textsOf(serversWords)
 const shell = textsOf(shellWords)
@@ -67,19 +69,15 @@ export function ColumnsDialog() {
         ))}
       </fieldset>
       {chosen.length < METRICS_MAX ? (
-        <label class="inline">
-          <span class="muted">{t('add_metric')}</span>
-          <select value="" onChange={event => show([...shown, event.currentTarget.value])}>
-            <option value="" />
-            {metrics
-              .filter(name => !chosen.includes(name))
-              .map(name => (
-                <option value={name} key={name}>
-                  {metricTitle(name)}
-                </option>
-              ))}
-          </select>
-        </label>
+        <SelectField
+          label={t('add_metric')}
+          value=""
+          choices={[
+            { value: '', text: '' },
+            ...metrics.filter(name => !chosen.includes(name)).map(name => ({ value: name, text: metricTitle(name) })),
+          ]}
+          onChange={name => show([...shown, name])}
+        />
       ) : (
         <p class="muted">{t('metrics_max', { count: METRICS_MAX })}</p>
       )}

@@ -1,9 +1,9 @@
 // The columns of the table of servers: the usual ones, and those that the address names, metrics among them.
 import type { ServerRow, ServersView } from '../../../views/servers.ts'
-import { metricWords } from '../../../words/metrics.ts'
 import { serversWords } from '../../../words/servers.ts'
 import { hrefTo } from '../../address/router.ts'
 import { count, decimal, NOTHING, valueText } from '../../format.ts'
+import { metricTitle } from '../../metric-title.ts'
 import { Meter } from '../../parts/meter.tsx'
 import { StateMark } from '../../parts/state-mark.tsx'
 import type { Column } from '../../parts/table.tsx'
@@ -12,11 +12,6 @@ import { Time } from '../../parts/time.tsx'
 import { textsOf } from '../../session.ts'
 
 const t = textsOf(serversWords)
-const metricText = textsOf(metricWords)
-
-/** The words of a metric; of one that has none its name. */
-export const metricTitle = (name: string): string =>
-  Object.hasOwn(metricWords, name) ? metricText(name as keyof typeof metricWords) : name
 
 /** A server that is out of service on purpose says so instead of being down. */
 export const stateOf = ({ status, connectivity }: ServerRow) => (status === 'active' ? connectivity : status)

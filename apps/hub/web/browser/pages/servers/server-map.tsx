@@ -8,6 +8,7 @@ import { serversWords } from '../../../words/servers.ts'
 import { shellWords } from '../../../words/shell.ts'
 import { goTo, hrefTo, param, setParams } from '../../address/router.ts'
 import { count, valueText } from '../../format.ts'
+import { metricTitle } from '../../metric-title.ts'
 import { Fault } from '../../parts/fault.tsx'
 import { NothingMatches } from '../../parts/filter-field.tsx'
 import { HostMap } from '../../parts/host-map/host-map.tsx'
@@ -17,7 +18,7 @@ import { StateMark } from '../../parts/state-mark.tsx'
 import { type Column, Table } from '../../parts/table.tsx'
 import { textsOf } from '../../session.ts'
 import { readView, useView } from '../../view.ts'
-import { metricTitle, ServerName, stateOf } from './server-columns.tsx'
+import { ServerName, stateOf } from './server-columns.tsx'
 
 const t = textsOf(mapWords)
 const servers = textsOf(serversWords)

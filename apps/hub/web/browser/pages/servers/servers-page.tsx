@@ -56,7 +56,17 @@ const ViewChoice = () => (
 )
 
 function ServerList({ data, selection }: { readonly data: ServersView; readonly selection: Selection | undefined }) {
-  if (data.counts.all === 0) return <p class="notice">{t('none')}</p>
+  if (data.counts.all === 0)
+    return (
+      <div class="notice">
+        <p>{t('none')}</p>
+        {may('monitoring.manage') ? (
+          <a class="button primary" href={hrefTo('add_servers')}>
+            {t('add')}
+          </a>
+        ) : null}
+      </div>
+    )
   if (data.matching === 0) return <NothingMatches />
   const onOffset = (offset: number): void => setParams({ offset: offset || null }, 'replace')
   if (param('view') === 'cards') return <ServerCards data={data} onOffset={onOffset} />

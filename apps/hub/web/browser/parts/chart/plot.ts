@@ -35,7 +35,8 @@ export type PlotEvents = {
 }
 
 const VALUE_AXIS = 62
-const EDGE = 10
+/** Half of a time of day, which may stand at the end of the axis. */
+const EDGE = 18
 const FONT_PIXELS = 11
 /** Ticks of bytes are powers of two and their multiples. */
 const BYTE_STEPS = Array.from({ length: 52 }, (_, power) => 2 ** power)
