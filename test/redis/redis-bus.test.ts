@@ -71,6 +71,27 @@ test('a batch goes to the partition of its host', async () => {
   await reader.close()
 })
 
+test('[BUS-005] what was passed on a bus that is lost counts no more, is told of, and hides nothing that comes after it', async () => {
+  const { keys, writer } = openBus()
+  const told: number[][] = []
+  const reader = new RedisBusReader(
+    redis,
+    keys,
+    5,
+    () => {},
+    (...lost) => void told.push(lost),
+  )
+  for (const value of [1, 2, 3]) await writer.publish(SERVER, entry(value))
+  await reader.pass('samples', SHARD, 3)
+  expect(await reader.passed('samples', SHARD)).toBe(3)
+  await redis.del(keys.busState, keys.stream(SHARD))
+  await writer.publish(SERVER, entry(4))
+  expect(await reader.passed('samples', SHARD)).toBe(0)
+  expect(told).toEqual([[SHARD, 3]])
+  expect(await valuesAfter(reader, SHARD, 0)).toEqual([4])
+  await reader.close()
+})
+
 test('a server that has no memory left is a full bus', async () => {
   const small = await startTestRedis({ maxMemory: 1 })
   const narrow = openRedis({
