@@ -192,12 +192,13 @@ class SamplesThread {
   }
 
   private setPartitions(partitions: readonly number[]): void {
-    const isNew = String(partitions) !== String(this.bus.reader.partitions)
-    if (isNew) this.latest.restart()
+    // The same ones again, as when only the leader has changed, must not end what was begun for them.
+    if (String(partitions) === String(this.bus.reader.partitions)) return
+    this.latest.restart()
     this.bus.setPartitions(partitions)
     this.writer.forgetPartitions(partitions)
     this.writer.wake()
-    if (isNew) void this.learnLatest(partitions)
+    void this.learnLatest(partitions)
   }
 
   /**
