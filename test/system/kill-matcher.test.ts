@@ -4,7 +4,7 @@ import { afterAll, expect, test } from 'bun:test'
 import { runKills } from '../sim/security-kills.ts'
 import { stopPostgres } from '../support/postgres.ts'
 
-const KILLS = Number(process.env.KILLS ?? 4)
+const KILLS = Number(process.env.KILLS ?? 3)
 const SEED = Number(process.env.SEED ?? Date.now() % 1_000_000)
 afterAll(stopPostgres)
 
