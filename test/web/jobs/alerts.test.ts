@@ -284,8 +284,9 @@ const commentsOf = async (alert: Json): Promise<string[]> =>
   (await tenant.call('GET', `/monitoring/alerts/${alert.id}`)).body.data.comments.map((each: Json) => each.comment)
 
 /** What the hub answers to the next request of that kind; those after it go through. */
-async function answerOnce(page: Page, path: RegExp, status: number): Promise<void> {
-  await page.route(path, route => route.fulfill({ status, json: { message: `It is ${status}.` } }), { times: 1 })
+async function answerOnce(page: Page, path: RegExp, status: number, more: Record<string, string> = {}): Promise<void> {
+  const json = { message: `It is ${status}.` }
+  await page.route(path, route => route.fulfill({ status, headers: more, json }), { times: 1 })
 }
 
 test('a comment on several alerts: what fails of one is told, and a second press writes it to nobody twice', async () => {
@@ -316,5 +317,37 @@ test('a server that is deleted while somebody looks at it stays with a banner, a
   expect(await reason.inputValue()).toBe('Being replaced')
   await page.reload()
   await page.getByText('There is nothing here').waitFor()
+  await page.context().close()
+}, 120_000)
+
+test('a limit is waited out and said, a hub that refuses is said, and what was typed stays until it is done', async () => {
+  const { alert } = await newAlert('busy')
+  const { page, userId } = await visit(`/alerts/${alert.id}`)
+  const { dialog, write, field } = await commentDialog(page, 'Typed once')
+  const path = new RegExp(`${alert.id}/comments$`)
+  await answerOnce(page, path, 503)
+  await write()
+  await dialog.getByText('Not done: It is 503.').waitFor()
+  const { db } = hub.hub.database
+  await db.execute(sql`update users set permissions = '{monitoring.view,servers.view}' where id = ${userId}`)
+  await write()
+  await dialog.getByText(/^Not done: .*monitoring\.manage/).waitFor()
+  await db.execute(sql`update users set permissions = '{*}' where id = ${userId}`)
+  expect(await field.inputValue()).toBe('Typed once')
+  await field.fill('x'.repeat(10_000))
+  // The field takes as much as the API does.
+  expect((await field.inputValue()).length).toBe(1_000)
+  await field.fill('Typed once')
+  await answerOnce(page, path, 429, { 'Retry-After': '2' })
+  await write()
+  await page.getByText(/^Too many requests at once: waiting \d s\./).waitFor()
+  await dialog.waitFor({ state: 'detached' })
+  expect(await commentsOf(alert)).toEqual(['Typed once'])
+  // A view waits for the limit as a change does.
+  await answerOnce(page, /\/web\/view\/rules\?/, 429, { 'Retry-After': '1' })
+  await page.keyboard.press('g')
+  await page.keyboard.press('r')
+  await page.getByText(/^Too many requests at once/).waitFor()
+  await page.getByRole('link', { name: 'CPU of busy' }).waitFor()
   await page.context().close()
 }, 120_000)
