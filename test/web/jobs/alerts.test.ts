@@ -351,3 +351,40 @@ test('a limit is waited out and said, a hub that refuses is said, and what was t
   await page.getByRole('link', { name: 'CPU of busy' }).waitFor()
   await page.context().close()
 }, 120_000)
+
+test('markup, marks that turn the direction, emoji and formulas in names are text on every page, in titles and in files', async () => {
+  const name = '<img src=x onerror="document.title=1">\u202egnp.1-bd 🚀'
+  const { alert, serverId } = await newAlert('hostile')
+  const renamed = await tenant.call('PATCH', `/servers/${serverId}`, { name, tags: ['=HYPERLINK(1)', 'zz'] })
+  const rule = await tenant.call('PATCH', `/monitoring/rules/${alert.rule.id}`, { name })
+  expect([renamed.status, rule.status]).toEqual([200, 200])
+  await tenant.call('POST', `/monitoring/alerts/${alert.id}/comments`, { comment: name.repeat(10) })
+  const { page, base } = await visit('/')
+  const faults: string[] = []
+  page.on('pageerror', error => faults.push(error.message))
+  page.on('console', message => message.type() === 'error' && faults.push(message.text()))
+  for (const path of [
+    ...['/servers?q=gnp', '/servers?q=gnp&view=cards', '/alerts?q=gnp', '/alerts?group=server', `/alerts/${alert.id}`],
+    ...[`/servers/${serverId}`, '/rules?q=gnp', `/rules/${alert.rule.id}`, `/rules/${alert.rule.id}/edit`],
+  ]) {
+    await page.goto(base + path)
+    await page.getByText(name, { exact: false }).first().waitFor()
+    expect([path, await page.locator('main img').count()]).toEqual([path, 0])
+    const over = await page.evaluate<number>(
+      'document.documentElement.scrollWidth - document.documentElement.clientWidth',
+    )
+    expect([path, over <= 0]).toEqual([path, true])
+  }
+  // In the title of the tab the name turns nothing around it.
+  await page.goto(`${base}/servers/${serverId}`)
+  await until('the tab is called so', async () => (await page.title()).includes(`\u2068${name}\u2069 · `))
+  const file = await page.request.get(`${hub.url}/web/servers.csv?company=${base.split('/').pop()}&q=gnp`)
+  const [head, line, ...rest] = (await file.text()).trim().split('\r\n')
+  expect([file.headers()['content-disposition'], rest]).toEqual(['attachment; filename="servers.csv"', []])
+  expect(head).toStartWith('name,hostname,address,status')
+  // The quotes of the name are doubled; tags that look like a formula are none in a table.
+  expect(line).toStartWith(`"${name.replaceAll('"', '""')}",`)
+  expect(line).toContain(",'=HYPERLINK(1);zz,")
+  expect(faults).toEqual([])
+  await page.context().close()
+}, 120_000)
