@@ -243,7 +243,9 @@ type Ended = ApiError | { readonly isRepeated: boolean; readonly show: () => Pro
 
 async function workOff(hub: Hub, asks: readonly Allocation[]): Promise<Ended[]> {
   const outcomes = await allocateGroup(hub, asks)
-  const all = outcomes.flatMap(outcome => (outcome instanceof ApiError ? [] : outcome.rows))
+  const given = outcomes.flatMap(outcome => (outcome instanceof ApiError ? [] : outcome.rows))
+  // Two with one request_id have the same addresses.
+  const all = [...new Map(given.map(row => [row.id, row])).values()]
   const shownIn = new Map<Language, Promise<Values[]>>()
   return asks.map(({ editor: { companyId, language } }, at): Ended => {
     const outcome = outcomes[at]!
