@@ -234,7 +234,7 @@ test('a rule from a chart has its metric, the labels of its series and the serve
   await page.getByText('Meets 1 series of 1 server looked at.').waitFor()
   await page.getByLabel('Name').fill('Var of web-1')
   await page.reload()
-  expect(await page.getByLabel('Name').inputValue()).toBe('Var of web-1')
+  await until('the draft', async () => (await page.getByLabel('Name').inputValue()) === 'Var of web-1')
   await page.getByRole('button', { name: 'Save', exact: true }).click()
   await page.getByRole('heading', { name: 'Var of web-1', exact: true }).waitFor()
   const made = await named('Var of web-1')
