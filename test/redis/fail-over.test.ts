@@ -75,7 +75,7 @@ describe('Sentinel', () => {
     await until('the loss to be counted', async () => (await metricOf(ingest, 'svc_bus_lost_batches_total')) === 2)
     expect(ingest.log()).toContain('Redis came back without batches that were acknowledged')
     await until('what the hub knows', async () => (await metricOf(worker, 'svc_recommitted_events_total')) === 2)
-    expect(await failing(worker)).toEqual([])
+    await until('the worker is well', async () => (await failing(worker)).length === 0)
     await sendTaken(10)
     await toldOf(['alert.opened', 'alert.resolved', 'alert.opened', 'alert.resolved'])
   })
