@@ -15,6 +15,9 @@ const looks = [
   { colorScheme: 'dark', width: 360 },
 ] as const
 
+/** Agents that report so seldom count as lost after a quarter of an hour. */
+const SILENT_INTERVAL_S = 300
+
 let site: SiteProcess
 let browser: Browser
 let base = ''
@@ -55,12 +58,16 @@ async function fillSite(): Promise<void> {
       labels,
       points: Array.from({ length: 20 }, (_, step) => [nowMs - (19 - step) * 30_000, value] as const),
     })
-    await agent.send([
-      series('cpu_usage_percent', 10 + index * 40),
-      series('mem_used_percent', 50),
-      series('disk_used_percent', index === 0 ? 97 : 40, { mount: '/', device: 'sda1', fstype: 'ext4' }),
-      series('cpu_load1', 1),
-    ])
+    // Of an interval so long that nobody falls silent, and moves a page, while pages are looked at.
+    await agent.send(
+      [
+        series('cpu_usage_percent', 10 + index * 40),
+        series('mem_used_percent', 50),
+        series('disk_used_percent', index === 0 ? 97 : 40, { mount: '/', device: 'sda1', fstype: 'ext4' }),
+        series('cpu_load1', 1),
+      ],
+      SILENT_INTERVAL_S,
+    )
   }
   ids.alert = await until('an alert is open', async () => {
     const { data } = await api('GET', '/monitoring/alerts?state=open')
