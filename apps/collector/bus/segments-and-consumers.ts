@@ -3,6 +3,7 @@
 import { Database, SQLiteError } from 'bun:sqlite'
 import { chmodSync, closeSync, existsSync, fdatasyncSync, fsyncSync, mkdirSync, openSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { useWriteAheadLog } from '../store/write-ahead-log.ts'
 import { GROUP_HEADER_BYTES, groupBytes, sealGroup, writeBytes } from './segment.ts'
 
 /**
@@ -37,8 +38,7 @@ export class BusIndex {
     try {
       if (isNew) chmodSync(path, 0o600)
       mkdirSync(folder, { recursive: true, mode: 0o700 })
-      database.run('PRAGMA busy_timeout = 10000')
-      database.run('PRAGMA journal_mode = WAL')
+      useWriteAheadLog(database)
       database.run(`PRAGMA synchronous = ${side === 'writer' ? 'FULL' : 'NORMAL'}`)
       const hasMoved = database.transaction(() => migrate(database, folder)).immediate()
       if (hasMoved) database.run('VACUUM; PRAGMA wal_checkpoint(TRUNCATE)')

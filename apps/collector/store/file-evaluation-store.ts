@@ -14,6 +14,7 @@ import { assert } from '../../../core/assert.ts'
 import { limits } from '../../../core/limits.ts'
 import type { OutboxRow, OutboxStore, SetAsideKey, Skipped } from './outbox-store.ts'
 import type { PlacedRecord, ShardStore, WrittenSnapshot } from './shard-store.ts'
+import { useWriteAheadLog } from './write-ahead-log.ts'
 
 /**
  * 2: series keys are stored by shard, rule changes by their position on the bus. 3: each rule record is stored once,
@@ -31,8 +32,7 @@ type NoteRow = {
 
 function openDatabase(path: string): Database {
   const database = new Database(path, { create: true, strict: true })
-  database.run('PRAGMA busy_timeout = 10000')
-  database.run('PRAGMA journal_mode = WAL')
+  useWriteAheadLog(database)
   database.run('PRAGMA synchronous = FULL')
   database
     .transaction(() => {

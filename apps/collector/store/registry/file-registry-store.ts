@@ -4,6 +4,7 @@
 import { Database } from 'bun:sqlite'
 import { chmodSync } from 'node:fs'
 import { agentStates } from '../../../../core/lifecycle/agent.ts'
+import { useWriteAheadLog } from '../write-ahead-log.ts'
 import { type AgentRecord, invitationOf } from './agent-record.ts'
 
 const FORMAT_VERSION = 3
@@ -75,8 +76,7 @@ export class RegistryStore {
     this.path = path
     this.database = new Database(path, { create: true, strict: true })
     if (path !== ':memory:') chmodSync(path, 0o600)
-    this.database.run('PRAGMA busy_timeout = 10000')
-    this.database.run('PRAGMA journal_mode = WAL')
+    useWriteAheadLog(this.database)
     this.database.run('PRAGMA synchronous = NORMAL')
     this.database.transaction(() => this.migrate()).immediate()
   }
