@@ -1,6 +1,6 @@
 // The filter of a list: one field with the filter language, completed from values that there are, and a chip for each
 // term so that one can be taken away with a press.
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { filterText, parseFilter, termText } from '../../address/filter.ts'
 import { shellWords } from '../../words/shell.ts'
 import { param, setParams } from '../address/router.ts'
@@ -98,21 +98,27 @@ export function FilterField({ facets }: { readonly facets: Facets }) {
   const shown = param('q')
   const [text, setText] = useState(shown)
   const [isTyping, setTyping] = useState(false)
+  // What this field put into the address: it takes over only what comes from elsewhere, so that neither a key that
+  // is pressed meanwhile nor the space after a word is lost.
+  const own = useRef(shown)
   useEffect(() => {
-    if (!isTyping) setText(shown)
+    if (isTyping || shown === own.current) return
+    own.current = shown
+    setText(shown)
   }, [shown, isTyping])
+  const ask = (filter: string, how: 'push' | 'replace'): void => {
+    setTyping(false)
+    own.current = filter.trim()
+    setParams({ q: own.current, offset: null }, how)
+  }
   useEffect(() => {
     if (!isTyping) return
-    const timer = setTimeout(() => {
-      setTyping(false)
-      setParams({ q: text.trim(), offset: null }, 'replace')
-    }, TYPING_MS)
+    const timer = setTimeout(() => ask(text, 'replace'), TYPING_MS)
     return () => clearTimeout(timer)
   }, [text, isTyping])
   const change = (next: string, how: 'push' | 'replace'): void => {
-    setTyping(false)
     setText(next)
-    setParams({ q: next.trim(), offset: null }, how)
+    ask(next, how)
   }
   return (
     <search class="filter">
