@@ -90,7 +90,7 @@ test('the palette finds pages, servers, alerts, rules and actions by what is typ
   await choose('db-1', 'shop-db-1')
   await heading(page, 'shop-db-1').waitFor()
   await choose('late', 'Orders are late · shop-db-1')
-  expect(pathOf(page)).toBe(`/alerts/${alertId}`)
+  await until('the alert', () => pathOf(page) === `/alerts/${alertId}`)
   await page.keyboard.press('Control+k')
   await palette(page).getByRole('combobox').fill('orders')
   await palette(page).getByRole('option', { name: 'Orders are late Rule' }).waitFor()
