@@ -83,3 +83,20 @@ export async function companyAsked(hub: Hub, { caller }: Guest, asked: string | 
   if (!row) throw notFound()
   return { companyId: row.id, slug: row.slug, name: row.name }
 }
+
+/**
+ * Who reads data of the company that `?company=` names. Throws ApiError 401 without a session, 429 over the limit of
+ * the pages, 404 for a company that is not theirs, 403 without one of the keys.
+ */
+export async function readerOf(
+  hub: Hub,
+  request: Request,
+  keys: () => readonly string[],
+): Promise<{ readonly guest: Guest; readonly companyId: string; readonly search: URLSearchParams }> {
+  const { searchParams } = new URL(request.url)
+  const guest = await signedIn(hub, request)
+  checkWebRate(hub, guest)
+  const { companyId } = await companyOfSlug(hub, guest, searchParams.get('company') ?? '')
+  needKeys(guest, keys())
+  return { guest, companyId, search: searchParams }
+}

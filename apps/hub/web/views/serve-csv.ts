@@ -5,7 +5,7 @@ import type { RequestMeta } from '../../platform/http/pipeline.ts'
 import { respondError, toApiError } from '../../platform/http/respond.ts'
 import type { SharedViews } from '../live/shared-views.ts'
 import { languageOf } from '../shell/login.ts'
-import { checkWebRate, companyOfSlug, needKeys, signedIn } from '../shell/page-visitor.ts'
+import { readerOf } from '../shell/page-visitor.ts'
 import { serversView } from './servers.ts'
 import { csvParams, serversCsv } from './servers-csv.ts'
 
@@ -18,12 +18,8 @@ export async function serveServersCsv(
 ): Promise<Response> {
   const headers = { 'Cache-Control': 'no-store', 'X-Request-Id': requestMeta.requestId }
   try {
-    const { searchParams } = new URL(request.url)
-    const guest = await signedIn(hub, request)
-    checkWebRate(hub, guest)
-    const { companyId } = await companyOfSlug(hub, guest, searchParams.get('company') ?? '')
-    needKeys(guest, serversView.permissions)
-    const text = await serversCsv(views.contextFor(companyId, csvParams, searchParams))
+    const { companyId, search } = await readerOf(hub, request, () => serversView.permissions)
+    const text = await serversCsv(views.contextFor(companyId, csvParams, search))
     return new Response(text, {
       headers: {
         ...headers,

@@ -7,7 +7,7 @@ import { respondError, toApiError } from '../../platform/http/respond.ts'
 import { encodingFor } from '../assets.ts'
 import { SharedViews } from '../live/shared-views.ts'
 import { languageOf } from '../shell/login.ts'
-import { checkWebRate, companyOfSlug, needKeys, signedIn } from '../shell/page-visitor.ts'
+import { readerOf } from '../shell/page-visitor.ts'
 
 /** Answers with the view, or with an error as the API has them. Never throws. */
 export async function serveView(
@@ -18,15 +18,12 @@ export async function serveView(
 ): Promise<Response> {
   const headers = { 'Cache-Control': 'no-store', 'X-Request-Id': requestMeta.requestId }
   try {
-    const { pathname, searchParams } = new URL(request.url)
+    const { pathname } = new URL(request.url)
     const name = pathname.slice(pathname.lastIndexOf('/') + 1)
-    const guest = await signedIn(hub, request)
-    checkWebRate(hub, guest)
-    const { companyId } = await companyOfSlug(hub, guest, searchParams.get('company') ?? '')
-    needKeys(guest, SharedViews.viewNamed(name).permissions)
+    const { guest, companyId, search } = await readerOf(hub, request, () => SharedViews.viewNamed(name).permissions)
     const { permissions } = guest.caller
     const isFresh = request.headers.has('x-view-fresh')
-    const made = await views.get({ name, companyId, search: searchParams, permissions, isFresh })
+    const made = await views.get({ name, companyId, search, permissions, isFresh })
     const { body, encoding } = made.bytes(encodingFor(request))
     return new Response(body, {
       headers: {
