@@ -1,6 +1,6 @@
 // Silences as people see them (decisions G-121, G-179): a silence that recurs is one, however many windows of it are
 // rows.
-import { desc, eq, getTableColumns, isNull, type SQL, sql } from 'drizzle-orm'
+import { desc, eq, getTableColumns, isNotNull, isNull, type SQL, sql } from 'drizzle-orm'
 import { currentWindow, type SilenceWindow } from '../../../core/lifecycle/silence-windows.ts'
 import { silences } from '../platform/db/schema.ts'
 import { users } from '../platform/db/schema-identity.ts'
@@ -21,9 +21,20 @@ const hasWindow = (meets: (startsAt: SQL) => SQL): SQL => sql`(
     select 1 from monitoring_silences w where w.recurrence_of = ${silences.id} and w.deleted_at is null
       and w.ends_at > now() and ${meets(sql`w.starts_at`)})))`
 
-const STATUS = sql`case when ${silences.cancelledAt} is not null then 'cancelled'
-  when ${hasWindow(startsAt => sql`${startsAt} <= now()`)} then 'active'
-  when ${hasWindow(() => sql`true`)} then 'scheduled' else 'expired' end`
+const isNotCancelled = isNull(silences.cancelledAt)
+const isActive = hasWindow(startsAt => sql`${startsAt} <= now()`)
+const isNotOver = hasWindow(() => sql`true`)
+
+/**
+ * The silences of each status. One condition each, and no `case … = status`: what that one lets through the planner
+ * takes for one row in two hundred, and it joins page and users by looking at each user for each silence.
+ */
+const ofStatus: Readonly<Record<SilenceStatus, SQL>> = {
+  cancelled: isNotNull(silences.cancelledAt),
+  active: sql`(${isNotCancelled} and ${isActive})`,
+  scheduled: sql`(${isNotCancelled} and ${isNotOver} and not ${isActive})`,
+  expired: sql`(${isNotCancelled} and not ${isNotOver})`,
+}
 
 type Windows = Pick<typeof silences.$inferSelect, 'cancelledAt' | 'startsAt' | 'endsAt' | 'recurrence'>
 
@@ -48,7 +59,7 @@ function presentWindow(silence: Windows, nowMs: number) {
 export const silenceCollection = collection({
   table: silences,
   scope: ofCompany(silences.companyId, sql`${isNull(silences.deletedAt)} and ${isNull(silences.recurrenceOf)}`),
-  filters: { status: filter(oneOf(silenceStatuses), status => sql`${STATUS} = ${status}`) },
+  filters: { status: filter(oneOf(silenceStatuses), status => ofStatus[status]) },
   select: db =>
     db
       .select({ silence: shownColumns, resolvedCount: RESOLVED_COUNT, creator: { id: users.id, name: users.name } })
