@@ -1,5 +1,6 @@
 // Feeds of distributions as large as the real ones, made from a seed: what an import costs depends on how many records
-// they have, of which form and how long, and not on what they say.
+// they have, of which form and how long, and not on what they say. `bun bench/security/feeds.ts SOURCE PATH COUNT`
+// writes one.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { randomFrom } from '../../test/support/random.ts'
@@ -34,7 +35,7 @@ export function debianTracker(vulnerabilities: number): string {
 }
 
 /** OSV records of Ubuntu, one a line: each of four releases with the binaries that it is built into. */
-export function ubuntuRecords(vulnerabilities: number): string {
+function ubuntuRecords(vulnerabilities: number): string {
   const random = randomFrom(4)
   const lines: string[] = []
   for (let index = 0; index < vulnerabilities; index++) {
@@ -141,11 +142,24 @@ function vexOf(vuln: string, packages: number, random: () => number): string {
 }
 
 /** A folder of Red Hat's VEX files, some of them a great deal longer than most. */
-export function writeVexFolder(folder: string, vulnerabilities: number): void {
+function writeVexFolder(folder: string, vulnerabilities: number): void {
   const random = randomFrom(5)
   mkdirSync(folder, { recursive: true })
   for (let index = 0; index < vulnerabilities; index++) {
     const vuln = vulnOf(index)
     writeFileSync(join(folder, `${vuln.toLowerCase()}.json`), vexOf(vuln, 1 + Math.floor(random() ** 4 * 60), random))
   }
+}
+
+const writers: Readonly<Record<string, (path: string, vulnerabilities: number) => void>> = {
+  debian: (path, count) => writeFileSync(path, debianTracker(count)),
+  ubuntu: (path, count) => writeFileSync(path, ubuntuRecords(count)),
+  redhat: writeVexFolder,
+}
+
+if (import.meta.main) {
+  const [source = '', path = '', count = ''] = process.argv.slice(2)
+  const write = writers[source]
+  if (write === undefined) throw new Error(`a feed is of one of ${Object.keys(writers).join(', ')}`)
+  write(path, Number(count))
 }
