@@ -111,7 +111,8 @@ export function newHubDatabase(): Promise<string> {
     if (found.length === 0) await makeTemplate(client, url)
     await client`select pg_advisory_unlock(${TEMPLATE_LOCK})`
     const name = freshName()
-    await client.unsafe(`create database ${name} template ${TEMPLATE}`)
+    // By its files: where nothing is written for a power cut, a quarter of the work of a copy page by page.
+    await client.unsafe(`create database ${name} template ${TEMPLATE} strategy file_copy`)
     return `${url}/${name}`
   })
 }
