@@ -99,7 +99,7 @@ const subnetRoutes: readonly Route[] = [
     answer: answerOf(subnetKind),
     refusals: [409],
     async handle(context) {
-      for (const id of context.body.subnet_ids) await refuseManaged(context, subnetKind.info.kind, id)
+      await refuseManaged(context, subnetKind.info.kind, context.body.subnet_ids)
       return replyWith(subnetKind, context, await mergeSubnets(context, context.body.subnet_ids))
     },
   }),

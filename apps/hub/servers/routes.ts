@@ -69,7 +69,7 @@ function changedTags(
 }
 
 async function changeMany(context: RouteContext, ids: readonly string[], change: BulkChange) {
-  for (const id of ids) await refuseManaged(context, 'server', id)
+  await refuseManaged(context, 'server', ids)
   const { done, refused } = await changeServers(context, ids, change)
   return { data: done.map(presentServer), refused }
 }
