@@ -31,13 +31,17 @@ export const quantile = (sorted: readonly number[], q: number): number =>
 
 type Call = (method: string, path: string, body?: unknown) => Promise<unknown>
 
-/** Calls with a token; throws for every answer that is no success. */
+/** Calls with a token, for the company of its user or another; throws for every answer that is no success. */
 export const caller =
-  (url: string, token: string): Call =>
+  (url: string, token: string, companyId?: string): Call =>
   async (method, path, body) => {
     const response = await fetch(`${url}/api/v1${path}`, {
       method,
-      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      headers: {
+        authorization: `Bearer ${token}`,
+        'content-type': 'application/json',
+        ...(companyId === undefined ? {} : { 'x-company-id': companyId }),
+      },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     })
     const text = await response.text()

@@ -1,35 +1,134 @@
 // Resources on a hub of 1,000 companies, as a process of its own on embedded PostgreSQL. Usage: bun bench/resources.ts
-// [--only lists,allocate,graph,search,export,plan]. Each part makes its rows first. Prints one JSON line: wall-clock
-// times in ms, beside the CPU seconds of hub and database.
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+// [--data DIR] [--only lists,allocate,addresses,graph,search,export,plan] [--seed] [--paths TEXT,TEXT]. With --data the
+// seeded database is kept in DIR, and what is measured is a copy of it; --seed makes the rows of those parts and
+// measures nothing. Prints one JSON line: wall-clock times in ms, beside the CPU seconds of hub and database.
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import postgres from 'postgres'
 import { stringify } from 'yaml'
 import { startPostgres } from '../apps/standalone/postgres.ts'
 import { caller, cpuSeconds, quantile, residentMb } from './hub-load.ts'
-import { seedCompany } from './hub-seed.ts'
+import { type Seeded, seedCompany } from './hub-seed.ts'
 import { listPaths, seedLists } from './resources-lists.ts'
 
-const { values: options } = parseArgs({ options: { only: { type: 'string' } } })
-const dir = mkdtempSync(join(tmpdir(), 'bench-resources-'))
+const { values: options } = parseArgs({
+  options: {
+    data: { type: 'string' },
+    only: { type: 'string', default: 'lists,allocate,addresses,graph,search,export,plan' },
+    seed: { type: 'boolean', default: false },
+    paths: { type: 'string', default: '' },
+  },
+})
+const parts = options.only.split(',')
+const dir = options.data ? resolve(options.data) : mkdtempSync(join(tmpdir(), 'bench-resources-'))
+mkdirSync(dir, { recursive: true })
 const COMPANIES = 1_000
 const DOCUMENTS = 1_000_000
 const ROUNDS = 20
+/** The company whose half full /12 is measured, and the addresses in it. */
+const LARGE = 'Other 7'
+const ADDRESSES = 499_000
 
 const server = await startPostgres(join(dir, 'postgres'), 'bench', join(dir, 'postgres.log'))
-const facts = await seedCompany(server.url)
-const sql = postgres(server.url, { max: 1, onnotice: () => {} })
-const { companyId } = facts
-await sql`insert into companies (id, name, slug) select gen_random_uuid(), 'Other ' || i, 'other-' || i
-  from generate_series(1, ${COMPANIES}::int) i`
-await sql`insert into monitoring_settings (company_id) select id from companies on conflict do nothing`
+const databaseUrl = (name: string): string => server.url.replace(/[^/]+$/, name)
+/** Seeded once, and what each run is a copy of. */
+const [TEMPLATE, RUN] = ['bench_template', 'bench_run']
+const admin = postgres(server.url, { max: 1, onnotice: () => {} })
+const seededFile = join(dir, 'seeded-resources.json')
+type Kept = { readonly facts: Seeded; readonly parts: readonly string[] }
 
+async function openTemplate(): Promise<Kept> {
+  if (existsSync(seededFile)) return JSON.parse(readFileSync(seededFile, 'utf8'))
+  await admin.unsafe(`drop database if exists ${TEMPLATE}`)
+  await admin.unsafe(`create database ${TEMPLATE}`)
+  const facts = await seedCompany(databaseUrl(TEMPLATE))
+  const sql = postgres(databaseUrl(TEMPLATE), { max: 1, onnotice: () => {} })
+  await sql`insert into companies (id, name, slug) select gen_random_uuid(), 'Other ' || i, 'other-' || i
+    from generate_series(1, ${COMPANIES}::int) i`
+  await sql`insert into monitoring_settings (company_id) select id from companies on conflict do nothing`
+  await sql.end()
+  return { facts, parts: [] }
+}
+
+/** Documents of which half are of the company, the others of its neighbours. */
+const seedDocuments = async (sql: postgres.Sql, { companyId }: Seeded) => {
+  await sql`insert into search_documents (company_id, kind, resource_id, name, subtitle, text, exact)
+    select case when i % 2 = 0 then ${companyId}::uuid else (select id from companies where name = 'Other ' || 1 + i % 1000) end,
+      (array['server', 'ip_address', 'subnet'])[1 + i % 3], gen_random_uuid(), 'server web-' || i,
+      null, 'server web-' || i || ' rack ' || md5(i::text), array['10.' || i / 65536 || '.' || i / 256 % 256 || '.' || i % 256]
+    from generate_series(1, ${DOCUMENTS}::int) i`
+  await sql.unsafe('vacuum analyze search_documents')
+}
+
+/** As many entries as an export may have rows, beside those of the lists. */
+const seedAudits = async (sql: postgres.Sql, { companyId }: Seeded) => {
+  await sql`set session_replication_role = replica`
+  await sql`insert into audit_log (id, company_id, actor_type, actor_name, action, subject_type, subject_id)
+    select gen_random_uuid(), ${companyId}, 'system', 'Bench', 'server.update', 'server', i::text
+    from generate_series(1, ${DOCUMENTS}::int - 1000 - (select count(*) from audit_log where company_id = ${companyId})::int) i`
+  await sql`set session_replication_role = origin`
+  await sql.unsafe('vacuum analyze audit_log')
+}
+
+/** Every other address of a /12, of a company of its own. */
+const seedAddresses = async (sql: postgres.Sql) => {
+  await sql`set session_replication_role = replica`
+  await sql`insert into subnets (id, company_id, name, cidr) select gen_random_uuid(), id, 'large', '10.16.0.0/12'
+    from companies where name = ${LARGE}`
+  await sql`
+    insert into ip_addresses (id, company_id, name, address, search_text, subnet_id)
+    select gen_random_uuid(), s.company_id, host(a), a, host(a), s.id
+    from subnets s join companies c on c.id = s.company_id, generate_series(1, ${ADDRESSES}::int) i,
+      lateral (select '10.16.0.0'::inet + 2 * i as a) x
+    where c.name = ${LARGE}`
+  await sql`set session_replication_role = origin`
+  await sql.unsafe('vacuum analyze ip_addresses')
+}
+
+/** The rows of parts that need many. */
+const seeds: Readonly<Record<string, (sql: postgres.Sql, facts: Seeded) => Promise<void>>> = {
+  lists: (sql, { companyId, userId }) => seedLists(sql, companyId, userId),
+  search: seedDocuments,
+  export: seedAudits,
+  addresses: seedAddresses,
+}
+
+/** Makes the rows that the parts need and the template lacks. */
+async function seedTemplate(): Promise<Seeded> {
+  const kept = await openTemplate()
+  const sql = postgres(databaseUrl(TEMPLATE), { max: 1, onnotice: () => {} })
+  const seeded = new Set(kept.parts)
+  for (const part of parts) {
+    if (!seeded.has(part)) await seeds[part]?.(sql, kept.facts)
+    seeded.add(part)
+    writeFileSync(seededFile, JSON.stringify({ facts: kept.facts, parts: [...seeded] }))
+  }
+  await sql.end()
+  return kept.facts
+}
+
+const facts = await seedTemplate()
+const { companyId } = facts
+if (options.seed) {
+  await admin.end()
+  await server.stop()
+  process.exit(0)
+}
+await admin.unsafe(`drop database if exists ${RUN}`)
+await admin.unsafe(`create database ${RUN} template ${TEMPLATE} strategy file_copy`)
+await admin.unsafe('checkpoint')
+const sql = postgres(databaseUrl(RUN), { max: 1, onnotice: () => {} })
 const readyFile = join(dir, 'hub-ready.json')
+rmSync(readyFile, { force: true })
 const hub = Bun.spawn(
   ['bun', join(import.meta.dir, '../apps/hub/main.ts'), 'serve', '--listen', '127.0.0.1:0', '--ready-file', readyFile],
-  { env: { ...process.env, SVC_DATABASE_URL: server.url, SVC_LOG_LEVEL: 'warn' }, stdout: 'ignore', stderr: 'inherit' },
+  {
+    env: { ...process.env, SVC_DATABASE_URL: databaseUrl(RUN), SVC_LOG_LEVEL: 'warn' },
+    stdout: 'ignore',
+    stderr: 'inherit',
+  },
 )
 while (!existsSync(readyFile)) {
   if (hub.exitCode !== null) throw new Error('the hub does not start')
@@ -46,10 +145,10 @@ async function timed(act: () => Promise<unknown>): Promise<number> {
 }
 
 /** The p95 of a call that is made again and again, one after the other. */
-async function p95(path: string): Promise<number> {
-  await call('GET', path)
+async function p95(path: string, ask: typeof call): Promise<number> {
+  await ask('GET', path)
   const times: number[] = []
-  for (let round = 0; round < ROUNDS; round++) times.push(await timed(() => call('GET', path)))
+  for (let round = 0; round < ROUNDS; round++) times.push(await timed(() => ask('GET', path)))
   return quantile(
     times.sort((a, b) => a - b),
     0.95,
@@ -57,11 +156,14 @@ async function p95(path: string): Promise<number> {
 }
 
 /** The p95 of each path, beside the CPU time of hub and database for a request: what a busy host changes less. */
-async function p95OfAll(paths: readonly string[]): Promise<Record<string, { p95_ms: number; cpu_ms: number }>> {
+async function p95OfAll(
+  paths: readonly string[],
+  ask = call,
+): Promise<Record<string, { p95_ms: number; cpu_ms: number }>> {
   const all: Record<string, { p95_ms: number; cpu_ms: number }> = {}
   for (const path of paths) {
     const before = cpuSeconds(hub.pid) + cpuSeconds(postgresPid)
-    const p95_ms = await p95(path)
+    const p95_ms = await p95(path, ask)
     const cpu = cpuSeconds(hub.pid) + cpuSeconds(postgresPid) - before
     all[path] = { p95_ms, cpu_ms: Math.round((cpu * 1_000) / (ROUNDS + 1)) }
     console.error(`${path} ${JSON.stringify(all[path])}`)
@@ -71,8 +173,8 @@ async function p95OfAll(paths: readonly string[]): Promise<Record<string, { p95_
 
 /** Lists of as many rows as a company may have, up to 100,000. */
 async function lists() {
-  await seedLists(sql, companyId, facts.userId)
-  return { lists: await p95OfAll(listPaths) }
+  const asked = options.paths.split(',')
+  return { lists: await p95OfAll(listPaths.filter(path => asked.some(text => path.includes(text)))) }
 }
 
 /** `count` connections between `nodes` services. */
@@ -85,23 +187,44 @@ const seedConnections = (count: number, nodes: number, name: string) => sql`
   from generate_series(1, ${count}::int) i,
     lateral (select i % ${nodes}::int as s, (i % ${nodes}::int + 1 + (i * 7919) % (${nodes}::int - 1)) % ${nodes}::int as t) x`
 
-/** 64 times 32 requests side by side, each for the next free address of one subnet. */
+/** 32 callers side by side, each for the next free address of one subnet, `turns` times. */
+async function allocateSideBySide(subnet: string, turns: number) {
+  const times: number[] = []
+  const before = cpuSeconds(hub.pid) + cpuSeconds(postgresPid)
+  await Promise.all(
+    Array.from({ length: 32 }, async () => {
+      for (let turn = 0; turn < turns; turn++)
+        times.push(await timed(() => call('POST', '/ips/allocate', { subnet_id: subnet })))
+    }),
+  )
+  const cpu = cpuSeconds(hub.pid) + cpuSeconds(postgresPid) - before
+  times.sort((a, b) => a - b)
+  return {
+    cpu_ms: Math.round((cpu * 100_000) / times.length) / 100,
+    p50_ms: quantile(times, 0.5),
+    p95_ms: quantile(times, 0.95),
+  }
+}
+
+/** The first allocations of a hub that has just started, and then those of one whose code is compiled. */
 async function allocate() {
   const answer = await call('POST', '/subnets', { cidr: '172.16.0.0/16' })
   const subnet = (answer as { data: { id: string } }).data.id
+  return { allocate_first: await allocateSideBySide(subnet, 64), allocate: await allocateSideBySide(subnet, 128) }
+}
+
+/** Pages and allocations among 500,000 addresses. */
+async function addresses() {
+  const [large] = await sql<{ id: string; company_id: string }[]>`
+    select s.id, s.company_id from subnets s join companies c on c.id = s.company_id where c.name = ${LARGE}`
+  if (!large) throw new Error('the addresses were not seeded')
+  const there = caller(hubUrl, facts.token, large.company_id)
   const times: number[] = []
-  const seconds =
-    (await timed(() =>
-      Promise.all(
-        Array.from({ length: 32 }, async () => {
-          for (let turn = 0; turn < 16; turn++)
-            times.push(await timed(() => call('POST', '/ips/allocate', { subnet_id: subnet })))
-        }),
-      ),
-    )) / 1000
+  const allocated = () => there('POST', '/ips/allocate', { subnet_id: large.id, from: 'last' })
+  for (let turn = 0; turn < ROUNDS; turn++) times.push(await timed(allocated))
   return {
-    a_allocation_ms: Math.round((seconds * 10_000) / times.length) / 10,
-    allocate_p95_ms: quantile(
+    addresses: await p95OfAll(['/ips?sort=address', '/ips?sort=-address', '/ips?sort=address&page=20000'], there),
+    allocate_of_half_full_p95_ms: quantile(
       times.sort((a, b) => a - b),
       0.95,
     ),
@@ -117,20 +240,11 @@ async function graph() {
 }
 
 async function search() {
-  await sql`insert into search_documents (company_id, kind, resource_id, name, subtitle, text, exact)
-    select case when i % 2 = 0 then ${companyId}::uuid else (select id from companies where name = 'Other ' || 1 + i % 1000) end,
-      (array['server', 'ip_address', 'subnet'])[1 + i % 3], gen_random_uuid(), 'server web-' || i,
-      null, 'server web-' || i || ' rack ' || md5(i::text), array['10.' || i / 65536 || '.' || i / 256 % 256 || '.' || i % 256]
-    from generate_series(1, ${DOCUMENTS}::int) i`
-  await sql.unsafe('vacuum analyze search_documents')
   const words = ['10.3.2.4', 'web-423456', 'server', 'servre web-4234', 'zzqqxxyy', 'rack web']
   return { search: await p95OfAll(words.map(word => `/search?q=${encodeURIComponent(word)}`)) }
 }
 
 async function exported() {
-  await sql`insert into audit_log (id, company_id, actor_type, actor_name, action, subject_type, subject_id)
-    select gen_random_uuid(), ${companyId}, 'system', 'Bench', 'server.update', 'server', i::text
-    from generate_series(1, ${DOCUMENTS - 1_000}::int) i`
   const before = residentMb(hub.pid)
   let most = before
   const made = (await call('POST', '/exports', { resource: 'audit-log', format: 'csv' })) as { data: { id: string } }
@@ -178,9 +292,10 @@ async function plan() {
   return { plan_ms: quantile(times, 1) }
 }
 
-const parts: Readonly<Record<string, () => Promise<object>>> = {
+const measures: Readonly<Record<string, () => Promise<object>>> = {
   lists,
   allocate,
+  addresses,
   graph,
   search,
   export: exported,
@@ -188,9 +303,9 @@ const parts: Readonly<Record<string, () => Promise<object>>> = {
 }
 const answer: Record<string, unknown> = { bench: 'resources' }
 try {
-  for (const name of options.only?.split(',') ?? Object.keys(parts)) {
-    const part = parts[name]
-    if (!part) throw new Error(`there is no part ${name}: ${Object.keys(parts).join(', ')}`)
+  for (const name of parts) {
+    const part = measures[name]
+    if (!part) throw new Error(`there is no part ${name}: ${Object.keys(measures).join(', ')}`)
     const before = [cpuSeconds(hub.pid), cpuSeconds(postgresPid)] as const
     Object.assign(answer, await part())
     const round = (value: number) => Math.round(value * 10) / 10
@@ -202,6 +317,8 @@ try {
   hub.kill()
   await hub.exited
   await sql.end()
+  await admin.unsafe(`drop database if exists ${RUN}`)
+  await admin.end()
   await server.stop()
-  rmSync(dir, { recursive: true, force: true })
+  if (!options.data) rmSync(dir, { recursive: true, force: true })
 }
