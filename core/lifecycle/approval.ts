@@ -70,11 +70,20 @@ export type StepPeople = {
 
 type SlaState = 'ok' | 'due_soon' | 'overdue'
 
-const stepOf = (ticket: Ticket): StepRule => {
-  const step = ticket.workflow.steps[ticket.step]
-  if (!step) throw new Error('a ticket stands at a step of its workflow')
-  return step
+/**
+ * Stands for a step that the kept workflow does not have, as a restored or hand-made row may say: nobody can decide
+ * there, so that the ticket is blocked until it expires. Throwing would fail the lists and the clock of all others.
+ */
+const MISSING_STEP: StepRule = {
+  name: '',
+  approvers: { role: null, team: null, users: [] },
+  required: 1,
+  slaHours: 0,
+  onOverdue: 'notify',
+  escalateTo: null,
 }
+
+const stepOf = (ticket: Ticket): StepRule => ticket.workflow.steps[ticket.step] ?? MISSING_STEP
 
 export const slaDueAtMs = (ticket: Ticket): number => ticket.stepStartedAtMs + stepOf(ticket).slaHours * HOUR_MS
 

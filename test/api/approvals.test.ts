@@ -344,6 +344,30 @@ describe('tickets', () => {
     expect((await act(ann, ticket, 'approve')).status).toBe(200)
   })
 
+  test('[RES-153] [RES-164] steps that a workflow loses stay with open tickets; a row without its step is blocked and fails no list', async () => {
+    const tag = fresh('t')
+    const made = await workflow(tag, [step([ann]), step([bob])])
+    const [kept, broken] = [await asked(tag), await asked(tag)]
+    await act(ann, kept.ticket, 'approve')
+    await own.call('POST', `/approvals/workflows/${made.id}/disable`)
+    for (const { id } of made.steps)
+      expect((await own.call('DELETE', `/approvals/workflows/${made.id}/steps/${id}`)).status).toBe(204)
+    expect((await shown(kept.ticket)).step).toMatchObject({ position: 2, required: 1 })
+    await hub.hub.database.client`update approval_tickets set step = 2 where id = ${broken.ticket.id}`
+    for (const query of ['', '?blocked=1', `?run_id=${broken.run.id}`]) {
+      const { status, body } = await own.call('GET', `/approvals/tickets${query}`)
+      const row = body.data.find((each: Json) => each.id === broken.ticket.id)
+      expect([query, status, row?.blocked]).toEqual([query, 200, 'not_enough_approvers'])
+    }
+    expect(await inbox(bob)).toContain(kept.ticket.id)
+    expect((await act(bob, broken.ticket, 'approve')).body.reason).toBe('not_approver')
+    expect((await own.call('GET', `/iac/runs/${broken.run.id}`)).status).toBe(200)
+    await hub.hub.database.client`update approval_tickets set expires_at = now() where id = ${broken.ticket.id}`
+    await tickTickets(hub.hub)
+    expect((await shown(broken.ticket)).state).toBe('expired')
+    expect((await act(bob, kept.ticket, 'approve')).body.data.state).toBe('approved')
+  })
+
   test('comments are written by those concerned; the requester reads a ticket without approvals.view', async () => {
     const tag = fresh('t')
     await workflow(tag, [step([ann])])

@@ -156,6 +156,14 @@ describe('approval tickets', () => {
     expect(tick(opened([step()]), 168 * HOUR_MS)).toMatchObject({ ticket: { state: 'expired' }, effects: ['expired'] })
     expect(tick({ ...opened([step()]), state: 'approved' }, 999 * HOUR_MS).effects).toEqual([])
   })
+
+  test('[RES-164] at a step that its workflow does not have nobody can decide, and only time ends it', () => {
+    const ticket = opened([step()], { step: 1 })
+    expect(isBlocked(ticket, people())).toBe(true)
+    expect(slaStateOf(ticket, HOUR_MS)).toBe('overdue')
+    expect(tick(ticket, HOUR_MS)).toMatchObject({ ticket: { state: 'pending' }, effects: ['overdue'] })
+    expect(tick(ticket, 168 * HOUR_MS).effects).toEqual(['expired'])
+  })
 })
 
 describe('matching of workflows', () => {
