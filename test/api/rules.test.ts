@@ -1,5 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { sql } from 'drizzle-orm'
+import { previewSeries } from '../../apps/hub/rules/preview-series.ts'
 import { conditionSchema } from '../../apps/hub/rules/rule-condition.ts'
+import { firingsOf, replayRule } from '../../core/alerting/evaluate/backtest.ts'
+import { ruleRecord } from '../support/rule-record.ts'
 import { AdminListener } from './admin-listener.ts'
 import { type Json, type Tenant, TestHub, until } from './hub-harness.ts'
 
@@ -342,6 +346,20 @@ describe('scope', () => {
 })
 
 describe('preview', () => {
+  /** What a collector says of the disks of any server. */
+  const answered = (series: Json, heard: Json = []) => ({
+    status: 200,
+    body: {
+      data: {
+        ...{ from: 'x', to: 'x', step_seconds: 30, left_out: [] },
+        metrics: [
+          { metric: 'disk_used_percent', series },
+          { metric: 'uptime_seconds', series: [{ labels: {}, points: heard }] },
+        ],
+      },
+    },
+  })
+
   test('[HRL-003] a draft shows what it covers and violates, and is not stored', async () => {
     const own = await hub.tenant()
     const target = await server({ tags: ['p'] }, own)
@@ -350,21 +368,9 @@ describe('preview', () => {
       [Date.now() - 60_000, 1],
       [Date.now() - 1000, value],
     ]
-    admin.answer = asked =>
-      asked.path.endsWith('/series')
-        ? {
-            status: 200,
-            body: {
-              data: {
-                series: [
-                  { labels: { mount: '/' }, points: point(95) },
-                  { labels: { mount: '/data' }, points: point(50) },
-                  { labels: { mount: '/skip' }, points: point(99) },
-                ],
-              },
-            },
-          }
-        : { status: 200, body: { data: {} } }
+    const mounts = { '/': 95, '/data': 50, '/skip': 99 }
+    const series = Object.entries(mounts).map(([mount, value]) => ({ labels: { mount }, points: point(value) }))
+    admin.answer = () => answered(series)
     const body = draft({ scope: { tags: ['p'] }, matchers: { mount: { regex: '/(data)?' } } })
     const answer = (await own.call('POST', '/monitoring/rules/preview', body)).body
     expect(answer.data).toMatchObject({ matched_servers: 1, violating: 1, servers: [{ id: target }] })
@@ -392,11 +398,11 @@ describe('preview', () => {
       Array.from({ length: 240 }, (_, index) => [lastMs - (239 - index) * stepMs, high.includes(239 - index) ? 97 : 40])
     admin.answer = asked => {
       const high = asked.path.includes(busy) ? [200, 199, 198, 197, 100, 50, 49, 48, 47, 46] : [120]
-      return { status: 200, body: { data: { series: [{ labels: { mount: '/' }, points: points(high) }] } } }
+      return answered([{ labels: { mount: '/' }, points: points(high) }])
     }
     const body = { ...draft({ scope: { all: true }, threshold: 90, for_seconds: 60 }), hours: 3 }
     const { data } = (await own.call('POST', '/monitoring/rules/preview', body)).body
-    const asked = admin.asked.filter(each => each.path.endsWith('/series')).at(-1)
+    const asked = admin.asked.filter(each => each.path.endsWith('/by-metric')).at(-1)
     expect([asked?.query.get('step'), asked?.query.get('agg')]).toEqual(['30', 'last'])
     expect(Number(asked?.query.get('to')) - Number(asked?.query.get('from'))).toBe(3 * 3600)
     expect(data.history).toMatchObject({ step_seconds: 30, servers_read: 2, servers_fired: 1, alerts: 2 })
@@ -410,5 +416,56 @@ describe('preview', () => {
     admin.answer = () => ({ status: 200, body: { data: {} } })
     const wrong = await own.call('POST', '/monitoring/rules/preview', { ...body, hours: 1000 })
     expect([wrong.status, Object.keys(wrong.body.errors)]).toEqual([422, ['hours']])
+  })
+
+  test('[HRL-003] a preview and the rule editor read the same servers and find the same alerts, also where data ends', async () => {
+    const own = await hub.tenant()
+    for (let at = 0; at < 25; at++) await server({ name: `a-${at}` }, own)
+    const last = await server({ name: 'z' }, own)
+    await hub.hub.database.db.execute(sql`
+      insert into monitoring_alerts (id, company_id, type, server_id, rule_key, series_key, severity, state, opened_at, last_event_seq)
+      values (${crypto.randomUUID()}, ${own.companyId}, 'threshold', ${last}, 'x', 'x', 'critical', 'open', now(), 1)`)
+    const stepMs = 30_000
+    const lastMs = Math.floor(Date.now() / stepMs) * stepMs
+    const steps = Array.from({ length: 240 }, (_, index) => lastMs - (239 - index) * stepMs)
+    // High for half an hour, and then the disk is gone while its server goes on sending.
+    const points = steps.slice(0, 120).map((at, index) => [at, index >= 60 ? 97 : 40])
+    admin.answer = asked => {
+      const series = asked.path.includes(last) ? [{ labels: { mount: '/' }, points }] : []
+      return asked.path.endsWith('/series')
+        ? { status: 200, body: { data: { series } } }
+        : answered(series, asked.path.includes(last) ? steps.map(at => [at, 1]) : [])
+    }
+    const condition = { threshold: 90, for_seconds: 60, no_data: 'resolve' as const }
+    const input = { ...draft({ scope: { all: true }, ...condition }), hours: 3 }
+    const { data } = (await own.call('POST', '/monitoring/rules/preview', input)).body
+    const [first] = data.history.servers
+    expect([data.history.servers_read, first.server.id, first.alerts]).toEqual([25, last, 1])
+    expect(first.firings[0].reason).toBe('no_data')
+
+    const shown = await previewSeries(
+      { hub: hub.hub, companyId: own.companyId },
+      { metric: 'disk_used_percent', matchers: {}, scope: { all: true }, worst: 'high', hours: 3 },
+    )
+    const rule = ruleRecord({ ...condition, metric: 'disk_used_percent', operator: '>' })
+    const judged = shown.series.flatMap(({ server: of, labels, points: own, heardAtMs }) =>
+      firingsOf(
+        replayRule({
+          rule,
+          serverId: of.id,
+          series: [{ labels, points: own }],
+          heardAtMs,
+          stepMs,
+          toMs: shown.range.toMs,
+        }),
+      ),
+    )
+    const at = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString())
+    expect(judged.map(({ openedAtMs, resolvedAtMs }) => [at(openedAtMs), at(resolvedAtMs)])).toEqual(
+      data.history.servers.flatMap(({ firings }: Json) =>
+        firings.map(({ opened_at, resolved_at }: Json) => [opened_at, resolved_at]),
+      ),
+    )
+    admin.answer = () => ({ status: 200, body: { data: {} } })
   })
 })
