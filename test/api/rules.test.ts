@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { setImmediate } from 'node:timers/promises'
 import { sql } from 'drizzle-orm'
+import { previewRule } from '../../apps/hub/rules/preview.ts'
 import { previewSeries } from '../../apps/hub/rules/preview-series.ts'
 import { conditionSchema } from '../../apps/hub/rules/rule-condition.ts'
 import { firingsOf, replayRule } from '../../core/alerting/evaluate/backtest.ts'
@@ -466,6 +468,36 @@ describe('preview', () => {
         firings.map(({ opened_at, resolved_at }: Json) => [opened_at, resolved_at]),
       ),
     )
+    admin.answer = () => ({ status: 200, body: { data: {} } })
+  })
+
+  test('[HRL-003] a week of 25 servers takes a hundred questions, few at once, and ends when a user has waited enough', async () => {
+    const own = await hub.tenant()
+    for (let at = 0; at < 26; at++) await server({ name: `b-${at}` }, own)
+    let [open, openMax, nowMs, eachMs] = [0, 0, Date.now(), 0]
+    admin.answer = async () => {
+      openMax = Math.max(openMax, ++open)
+      await setImmediate()
+      nowMs += eachMs
+      open--
+      return answered([{ labels: { mount: '/' }, points: [[nowMs, 50]] }])
+    }
+    const slow = { hub: { ...hub.hub, now: () => nowMs }, companyId: own.companyId }
+    const preview = () => previewRule(slow, { ...draft({ scope: { all: true } }), hours: 168 })
+    const asked = async (look: () => ReturnType<typeof preview>) => {
+      const before = admin.asked.length
+      const { data, collector } = await look()
+      return [admin.asked.length - before, data.history?.servers_read, collector.available]
+    }
+    expect(await asked(preview)).toEqual([100, 25, true])
+    expect(openMax).toBeLessThanOrEqual(5)
+    eachMs = 500
+    // Fifteen seconds: seven servers whole and questions about further ones, which count as not answered.
+    const [count, read, isAvailable] = await asked(preview)
+    expect(isAvailable).toBe(false)
+    expect(Number(count)).toBeGreaterThanOrEqual(30)
+    expect(Number(count)).toBeLessThan(35)
+    expect(Number(read)).toBeLessThan(10)
     admin.answer = () => ({ status: 200, body: { data: {} } })
   })
 })

@@ -14,6 +14,7 @@ import {
   inTurns,
   type PreviewedServer,
   serversToRead,
+  startReading,
   type Tenant,
   wholeSeries,
 } from './previewed-samples.ts'
@@ -89,7 +90,8 @@ export async function previewSeries(tenant: Tenant, draft: PreviewedDraft) {
 
   const coarseStepMs = Math.max(stepMs, (range.toMs - range.fromMs) / COARSE_STEPS)
   const looked = { ...range, metric: draft.metric, worst: draft.worst, stepMs: coarseStepMs }
-  const coarse = await inTurns(servers, server => coarseSeries(tenant, server.id, looked))
+  const reading = startReading(tenant)
+  const coarse = await inTurns(servers, server => coarseSeries(reading, server.id, looked))
   const sign = draft.worst === 'high' ? 1 : -1
   const found = coarse.flatMap((series, at) =>
     (series ?? []).map(
@@ -104,7 +106,7 @@ export async function previewSeries(tenant: Tenant, draft: PreviewedDraft) {
   const shown = [...matched].sort((one, other) => other.worst - one.worst).slice(0, SERIES_SHOWN)
   const ofServers = [...new Map(shown.map(({ server }) => [server.id, server])).values()]
   const whole = new Map(
-    await inTurns(ofServers, async ({ id }) => [id, await wholeSeries(tenant, id, draft.metric, range)] as const),
+    await inTurns(ofServers, async ({ id }) => [id, await wholeSeries(reading, id, draft.metric, range)] as const),
   )
   const series = shown.flatMap(({ server, labels }): PreviewedSeries[] => {
     const read = whole.get(server.id)
@@ -112,7 +114,7 @@ export async function previewSeries(tenant: Tenant, draft: PreviewedDraft) {
     const own = read?.series.find(each => JSON.stringify(each.labels) === key)
     return read && own ? [{ server, labels, points: own.points, heardAtMs: read.heardAtMs }] : []
   })
-  const unanswered = coarse.filter(each => each === null).length
+  const unanswered = [...coarse, ...whole.values()].filter(each => each === null).length
   const isConfigured = unanswered === 0 || (await hub.collectors.targets()).length > 0
   return {
     range,

@@ -16,7 +16,9 @@ import {
   inTurns,
   type PreviewedServer,
   type Range,
+  type Reading,
   serversToRead,
+  startReading,
   type Tenant,
   type WholeSeries,
   wholeSeries,
@@ -75,7 +77,7 @@ type Seen = { readonly latest: ReturnType<typeof latestOf>; readonly past: Retur
 
 /** The previews of the servers; null for one whose collector does not answer. */
 function lookAt(
-  tenant: Tenant,
+  reading: Reading,
   servers: readonly PreviewedServer[],
   rule: RawRule,
   range: Range,
@@ -83,7 +85,7 @@ function lookAt(
   const metric = rule.metric ?? ''
   const { matchers } = compileMatchers(rule.matchers ?? {}, metricByName(metric)?.labels ?? [])
   return inTurns(servers, async server => {
-    const read = await wholeSeries(tenant, server.id, metric, range)
+    const read = await wholeSeries(reading, server.id, metric, range)
     if (read === null) return null
     const series = read.series.filter(({ labels }) => matchesLabels(matchers, labels))
     // A replay takes milliseconds; this yields to other requests.
@@ -135,7 +137,7 @@ export async function previewRule(context: Tenant, input: RuleInput & { readonly
   }
   const toMs = hub.now()
   const range = { fromMs: toMs - (input.hours ?? HOURS_DEFAULT) * HOUR_MS, toMs }
-  const looked = await lookAt(context, servers, rule, range)
+  const looked = await lookAt(startReading(context), servers, rule, range)
   const seen = looked.filter(each => each !== null)
   const series = seen.flatMap(each => each.latest)
   const isAvailable = seen.length === looked.length

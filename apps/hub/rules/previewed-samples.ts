@@ -1,6 +1,7 @@
 // The stored samples that a draft of a rule is judged on: of which servers, and whole. The rule editor's charts and the
 // preview of the API read them here, so that both find the same alerts.
 import { sql } from 'drizzle-orm'
+import pLimit from 'p-limit'
 import {
   metricsPath,
   parseMetricsResponse,
@@ -15,13 +16,27 @@ import { uuidList } from '../platform/db/transaction.ts'
 
 export type PreviewedServer = { readonly id: string; readonly name: string }
 export type Tenant = { readonly hub: Hub; readonly companyId: string }
+/** What is asked after `endsAtMs` counts as not answered. */
+export type Reading = Tenant & { readonly endsAtMs: number }
 export type Range = { readonly fromMs: number; readonly toMs: number }
 
 /** A preview reads samples of at most this many servers, since a user waits for it. */
 const SERVERS_READ = 25
 const READ_AT_ONCE = 5
+/** A week of a server takes four questions, and so that of all servers a hundred. */
+const READING_MS = 15_000
+/** Questions at once of all previews of a hub, so that they leave a collector its time. */
+const ASKED_AT_ONCE = 10
 /** Every agent reports it with each batch, whatever else it reports. */
 const HEARD = 'uptime_seconds'
+
+const questions = pLimit(ASKED_AT_ONCE)
+
+/** Samples are read from now on, for as long as a user waits. */
+export const startReading = ({ hub, companyId }: Tenant): Reading => ({
+  ...{ hub, companyId },
+  endsAtMs: hub.now() + READING_MS,
+})
 
 /** Servers with open alerts come first: what is bad now is what a draft is about. */
 export async function serversToRead({ hub, companyId }: Tenant, ids: readonly string[]): Promise<PreviewedServer[]> {
@@ -41,17 +56,20 @@ export async function inTurns<T, R>(items: readonly T[], act: (item: T) => Promi
   return results
 }
 
-async function ask({ hub, companyId }: Tenant, serverId: string, name: string, path: string): Promise<unknown> {
-  const target = await hub.collectors.targetOfServer(companyId, serverId)
-  const answer = target ? await hub.collectors.query(target, name, path) : null
-  return answer?.status === 200 ? answer.body : null
+function ask({ hub, companyId, endsAtMs }: Reading, serverId: string, name: string, path: string): Promise<unknown> {
+  return questions(async () => {
+    if (hub.now() >= endsAtMs) return null
+    const target = await hub.collectors.targetOfServer(companyId, serverId)
+    const answer = target ? await hub.collectors.query(target, name, path) : null
+    return answer?.status === 200 ? answer.body : null
+  })
 }
 
 const seconds = (ms: number): string => String(ms / 1000)
 
 /** The worst value of each series in steps of `stepMs`; null when the collector does not answer. */
 export async function coarseSeries(
-  tenant: Tenant,
+  reading: Reading,
   serverId: string,
   {
     metric,
@@ -65,14 +83,14 @@ export async function coarseSeries(
     readonly stepMs: number
   },
 ): Promise<readonly ReplayedSeries[] | null> {
-  const path = seriesPath(tenant.companyId, serverId, {
+  const path = seriesPath(reading.companyId, serverId, {
     metric,
     from: seconds(fromMs),
     to: seconds(toMs),
     step: String(Math.ceil(stepMs / 1000)),
     agg: worst === 'high' ? 'max' : 'min',
   })
-  const data = parseSeriesResponse(await ask(tenant, serverId, 'series', path))
+  const data = parseSeriesResponse(await ask(reading, serverId, 'series', path))
   return data && seriesOf(data)
 }
 
@@ -84,7 +102,7 @@ export type WholeSeries = {
 
 /** Null when the collector does not answer for the whole range. */
 export async function wholeSeries(
-  tenant: Tenant,
+  reading: Reading,
   serverId: string,
   metric: string,
   { fromMs, toMs }: Range,
@@ -100,8 +118,8 @@ export async function wholeSeries(
     // Both ends of a range count, so the next one begins after this one's end.
     const end = Math.min(toMs, start + windowMs - 1000)
     const query = { from: seconds(start), to: seconds(end), step: seconds(stepMs), agg: 'last' }
-    const path = metricsPath(tenant.companyId, serverId, [metric, HEARD], query)
-    const answer = parseMetricsResponse(await ask(tenant, serverId, 'metrics', path))
+    const path = metricsPath(reading.companyId, serverId, [metric, HEARD], query)
+    const answer = parseMetricsResponse(await ask(reading, serverId, 'metrics', path))
     if (answer === null) return null
     for (const { metric: name, series } of answer.metrics)
       for (const { labels, points: some } of series) {
