@@ -124,6 +124,13 @@ test('[HRL-003] the editor draws what a draft would have told; a moved threshold
   await open(`/rules/${id}/edit`)
   await page.getByText(/would have told \d+ times, longest/).waitFor()
   await page.getByRole('img', { name: /web-1 .*\/var: \d+ would-be alerts, highest 93/ }).waitFor()
+  const choices = page.getByLabel('Without data')
+  const boxWidth = async () => (await choices.boundingBox())?.width ?? 0
+  const given = await boxWidth()
+  expect(given).toBeGreaterThan(0)
+  await choices.evaluate('element => { element.style.maxWidth = "none"; element.style.width = "max-content" }')
+  expect(await boxWidth(), 'the longest choice has its place').toBeLessThanOrEqual(given)
+  await choices.evaluate('element => { element.style.maxWidth = element.style.width = "" }')
   const sentence = page.getByText(/^On the \d+ worst series/)
   const expected = toldAbove(85) * 2
   expect(expected).toBeGreaterThan(4)

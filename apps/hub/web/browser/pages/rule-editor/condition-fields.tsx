@@ -177,23 +177,25 @@ export function ConditionFields({ data, preview, ...props }: Props) {
 function RecoveryFields({ draft, change, errorsOf }: FieldProps) {
   const usesRecover = draft.operator !== '==' && draft.operator !== '!='
   return (
-    <div class="field-row">
-      {usesRecover ? (
+    <>
+      <div class="field-row">
+        {usesRecover ? (
+          <TextField
+            label={t('recover_threshold')}
+            hint={t('recover_hint')}
+            errors={errorsOf('recover_threshold')}
+            value={draft.recoverThreshold}
+            onInput={recoverThreshold => change({ recoverThreshold })}
+          />
+        ) : null}
         <TextField
-          label={t('recover_threshold')}
-          hint={t('recover_hint')}
-          errors={errorsOf('recover_threshold')}
-          value={draft.recoverThreshold}
-          onInput={recoverThreshold => change({ recoverThreshold })}
+          label={t('recover_for')}
+          hint={t('duration_hint')}
+          errors={errorsOf('recover_for_seconds')}
+          value={draft.recoverFor}
+          onInput={recoverFor => change({ recoverFor })}
         />
-      ) : null}
-      <TextField
-        label={t('recover_for')}
-        hint={t('duration_hint')}
-        errors={errorsOf('recover_for_seconds')}
-        value={draft.recoverFor}
-        onInput={recoverFor => change({ recoverFor })}
-      />
+      </div>
       <SelectField
         label={t('no_data')}
         errors={errorsOf('no_data')}
@@ -201,7 +203,7 @@ function RecoveryFields({ draft, change, errorsOf }: FieldProps) {
         choices={NO_DATA.map(value => ({ value, text: t(`no_data_${value}`) }))}
         onChange={value => change({ noData: oneOf(NO_DATA, value) ?? 'ignore' })}
       />
-    </div>
+    </>
   )
 }
 
