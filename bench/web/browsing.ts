@@ -30,21 +30,26 @@ export async function openContext(browser: Browser, hub: SeededHub, width = 1280
   return context
 }
 
-/** Milliseconds from the start of the navigation until what `selector` names has been painted. */
+/** What is not there by then never comes: its name has changed. */
+const SHOWN_WITHIN_MS = 30_000
+
+/** Milliseconds from the start of the navigation until what `selector` names is painted; throws when it never is. */
 export async function openPage(page: Page, address: string, selector: string): Promise<number> {
   await page.goto(address, { waitUntil: 'commit' })
-  return page.evaluate<number>(`new Promise(resolve => {
-    const look = () => document.querySelector(${JSON.stringify(selector)}) === null
-      ? requestAnimationFrame(look)
-      : setTimeout(() => resolve(performance.now()))
+  const shownAtMs = await page.evaluate<number | null>(`new Promise(resolve => {
+    const look = () => document.querySelector(${JSON.stringify(selector)}) !== null
+      ? setTimeout(() => resolve(performance.now()))
+      : performance.now() > ${SHOWN_WITHIN_MS} ? resolve(null) : requestAnimationFrame(look)
     requestAnimationFrame(look)
   })`)
+  if (shownAtMs === null) throw new Error(`${address} does not show ${selector}`)
+  return shownAtMs
 }
 
 export const untilLive = (page: Page): Promise<void> => page.locator('.connection[data-state="live"]').waitFor()
 
 /** Milliseconds of CPU time, of script and of the whole main thread, so far. */
-async function spent(devtools: CDPSession): Promise<{ script: number; task: number }> {
+export async function spent(devtools: CDPSession): Promise<{ script: number; task: number }> {
   const { metrics } = await devtools.send('Performance.getMetrics')
   const of = (name: string) => 1000 * (metrics.find(each => each.name === name)?.value ?? 0)
   return { script: of('ScriptDuration'), task: of('TaskDuration') }
