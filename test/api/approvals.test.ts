@@ -95,6 +95,28 @@ describe('workflows', () => {
     expect((await own.call('GET', path)).status).toBe(404)
   })
 
+  test('[RES-008] [RES-009] a change to the same raises nothing, an old version is refused', async () => {
+    const path = `/approvals/workflows/${(await workflow(fresh('t'), [step([ann])])).id}`
+    const entries = async (): Promise<number> =>
+      (await own.call('GET', '/audit-log?action=approval_workflow.update')).body.meta.total
+    const before = await entries()
+    const change = (priority: number, more: Json = {}, headers: Record<string, string> = {}) =>
+      own.call('PATCH', path, { priority, ...more }, headers)
+    expect((await change(100)).body.data.version).toBe(1)
+    expect(await entries()).toBe(before)
+    expect((await change(5)).body.data.version).toBe(2)
+    const [header, member] = [await change(6, {}, { 'If-Match': '"1"' }), await change(6, { version: 1 })]
+    expect([header, member].map(({ status, body }) => [status, body.reason, body.current_version])).toEqual([
+      [412, 'version_conflict', 2],
+      [409, 'version_conflict', 2],
+    ])
+    expect((await change(6, { version: 2 }, { 'If-Match': '"2"' })).body.data).toMatchObject({
+      priority: 6,
+      version: 3,
+    })
+    expect(await entries()).toBe(before + 2)
+  })
+
   test('[RES-171] [RES-172] people of another company, no people and too few people are refused on their fields', async () => {
     const other = await hub.tenant()
     const team = (await other.call('POST', '/teams', { name: 'theirs' })).body.data
@@ -379,9 +401,16 @@ describe('tickets', () => {
     const stranger = await hub.user(own.companyId, ['approvals.decide'])
     expect((await stranger.call('GET', `/approvals/tickets/${ticket.id}`)).status).toBe(403)
     expect((await act(stranger, ticket, 'comments', { comment: 'x' })).status).toBe(403)
-    for (const by of [submitter, ann, own])
-      expect((await act(by, ticket, 'comments', { comment: 'why' })).status).toBe(201)
-    expect((await shown(ticket)).comments).toHaveLength(3)
+    const written: Json[] = []
+    for (const by of [submitter, ann, own]) {
+      const { status, body } = await act(by, ticket, 'comments', { comment: 'why' })
+      expect(status).toBe(201)
+      written.push(body.data)
+    }
+    // The answer to each is what the ticket shows of it, the time in the same form.
+    expect((await shown(ticket)).comments).toEqual(written)
+    for (const list of ['tickets', 'inbox'])
+      expect((await own.call('GET', `/approvals/${list}?kind=pod`)).body.errors, list).toHaveProperty('kind')
     const other = await hub.tenant()
     expect((await other.call('GET', `/approvals/tickets/${ticket.id}`)).status).toBe(404)
     expect((await act(other, ticket, 'approve')).status).toBe(404)

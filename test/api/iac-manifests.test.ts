@@ -155,6 +155,25 @@ describe('what is refused', () => {
   })
 })
 
+test('[IAC-006] [IAC-007] a blank title is made from the plan, a blank description is none', async () => {
+  for (const blank of ['', '   ', null])
+    expect(await submit(hub, own, [server('blank')], { title: blank, description: blank })).toMatchObject({
+      title: 'Create server blank',
+      description: null,
+    })
+})
+
+test('a kind depends on kinds that manifests have, and those come before it', async () => {
+  const { data } = (await own.call('GET', '/iac/kinds')).body
+  const order = data.map((each: Json) => each.kind)
+  for (const { kind, depends_on: needed } of data)
+    for (const other of needed) {
+      expect(order, kind).toContain(other)
+      expect(order.indexOf(other), `${kind} needs ${other}`).toBeLessThan(order.indexOf(kind))
+    }
+  expect(data.find((each: Json) => each.kind === 'connection').depends_on).toEqual(['server', 'load-balancer', 'proxy'])
+})
+
 describe('other ways in', () => {
   test('[IAC-033] [IAC-032] [RES-121] [RES-263] with YAML off runs are refused, the form and validation go on', async () => {
     const company = await acme(hub)

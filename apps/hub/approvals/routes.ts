@@ -167,7 +167,8 @@ const workflows: readonly Route[] = [
   workflow.change({
     summary: 'Change a workflow; open tickets keep it as it was',
     permissions: MANAGE,
-    body: Type.Object({ name: Type.Optional(text(255)), ...workflowFields }),
+    body: Type.Object({ name: Type.Optional(text(255)), ...workflowFields, version: optional(Type.Integer()) }),
+    refusals: [409, 412],
     act: updateWorkflow,
   }),
   workflow.delete({

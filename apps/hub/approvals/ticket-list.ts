@@ -1,12 +1,13 @@
 // Tickets as people see them: one, the list of a company, and the inbox of the caller (resources.md §7).
 import { type AnyColumn, and, desc, eq, type SQL, sql } from 'drizzle-orm'
+import { manifestKindNames } from '../../../core/iac/kind-names.ts'
 import { deciders, isBlocked, mayDecide, slaDueAtMs, slaStateOf } from '../../../core/lifecycle/approval.ts'
 import type { Hub } from '../hub-context.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { approvalTickets } from '../platform/db/schema-iac.ts'
 import { uuidList } from '../platform/db/transaction.ts'
 import { type Asker, collectionReadBy } from '../platform/http/collection.ts'
-import { flagOf, oneOf, text, uuid } from '../platform/http/request-schema.ts'
+import { flagOf, oneOf, uuid } from '../platform/http/request-schema.ts'
 import { PeopleLookup } from './people.ts'
 import { slaStates, ticketResponse, ticketStates } from './ticket-response.ts'
 import { type EventRow, type LoadedTicket, loadTickets, peopleOf, type TicketRow } from './ticket-store.ts'
@@ -151,7 +152,7 @@ const filterSchemas = {
   run_id: uuid(),
   requested_by: uuid(),
   decided_by: uuid(),
-  kind: text(64),
+  kind: oneOf(manifestKindNames),
   sla_state: oneOf(slaStates),
   blocked: oneOf(['0', '1', 'true', 'false']),
 }
@@ -228,7 +229,7 @@ type InboxFilters = {
   readonly kind?: string | undefined
   readonly run_id?: string | undefined
 }
-export const inboxFilters = { sla_state: oneOf(slaStates), kind: text(64), run_id: uuid() }
+export const inboxFilters = { sla_state: oneOf(slaStates), kind: oneOf(manifestKindNames), run_id: uuid() }
 
 const URGENCY = ['overdue', 'due_soon', 'ok']
 

@@ -225,6 +225,11 @@ export async function commentTicket(context: RouteContext, row: TicketRow, comme
     await auditRequest(tx, context, 'approval.comment', subject)
     const [made] = await tx.db.execute<{ id: string; at: string }>(sql`
       select id::text as id, at from approval_events where ticket_id = ${row.id} order by approval_events.id desc limit 1`)
-    return { id: made?.id ?? '', user: { id, name }, comment, at: made?.at ?? new Date(hub.now()) }
+    return {
+      id: made?.id ?? '',
+      user: { id, name },
+      comment,
+      at: made === undefined ? new Date(hub.now()) : new Date(made.at),
+    }
   })
 }

@@ -1,9 +1,10 @@
 // Workflows and their steps (resources.md §7). A change raises the version; tickets that are open keep the workflow as
 // it was (R-044).
 import { randomUUID } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
 import { eq, sql } from 'drizzle-orm'
 import type { Approvers } from '../../../core/lifecycle/approval.ts'
-import { recorded } from '../audit/change-with-audit.ts'
+import { recorded, UNCHANGED } from '../audit/change-with-audit.ts'
 import { rolesFor } from '../identity/role-list.ts'
 import { type Executor, violatedUniqueIndex } from '../platform/db/connect.ts'
 import { approvalSteps, approvalWorkflows } from '../platform/db/schema-iac.ts'
@@ -13,6 +14,7 @@ import { ApiError, invalid, invalidField, notFound } from '../platform/http/api-
 import { type Words, words } from '../platform/http/api-texts.ts'
 import { isUuid } from '../platform/http/request-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
+import { checkVersion } from '../resources/write-resource.ts'
 import { type StepRow, type WorkflowRow, workflowCollection } from './workflow-list.ts'
 import { STEPS_MAX } from './workflow-response.ts'
 
@@ -221,28 +223,33 @@ const requireStep = (row: WorkflowRow): void => {
   if (row.steps.length === 0) throw invalidField('steps', 'list_min', { min: 1 })
 }
 
-export const updateWorkflow = (context: RouteContext, row: WorkflowRow, input: WorkflowInput): Promise<WorkflowRow> =>
-  changes.change(context, row.workflow.id, async (tx, before) => {
+/** The columns of a workflow after a change. */
+const columnsAfter = (workflow: WorkflowRow['workflow'], input: WorkflowInput) => ({
+  name: input.name ?? workflow.name,
+  kinds: input.kinds === undefined ? workflow.kinds : [...(input.kinds ?? [])],
+  actions: input.actions === undefined ? workflow.actions : [...(input.actions ?? [])],
+  match: input.match === undefined ? workflow.match : matchOf(input.match),
+  priority: input.priority ?? workflow.priority,
+  enabled: input.enabled ?? workflow.enabled,
+  allowSelf: input.allow_self ?? workflow.allowSelf,
+  distinctApprovers: input.distinct_approvers ?? workflow.distinctApprovers,
+  expireHours: input.expire_hours === undefined ? workflow.expireHours : input.expire_hours,
+})
+
+/** Throws 412 or 409 for one that is another version than the caller knows (R-003). */
+export const updateWorkflow = (
+  context: RouteContext,
+  { workflow: { id } }: WorkflowRow,
+  { version, ...input }: WorkflowInput & { readonly version?: number | null | undefined },
+): Promise<WorkflowRow> =>
+  changes.change(context, id, async (tx, before) => {
     const { workflow } = before
+    checkVersion(workflow, { ifMatch: context.header('if-match'), version: version ?? null })
     if (input.enabled === true) requireStep(before)
-    await refuseTakenName(
-      tx.db
-        .update(approvalWorkflows)
-        .set({
-          name: input.name ?? workflow.name,
-          kinds: input.kinds === undefined ? workflow.kinds : [...(input.kinds ?? [])],
-          actions: input.actions === undefined ? workflow.actions : [...(input.actions ?? [])],
-          match: input.match === undefined ? workflow.match : matchOf(input.match),
-          priority: input.priority ?? workflow.priority,
-          enabled: input.enabled ?? workflow.enabled,
-          allowSelf: input.allow_self ?? workflow.allowSelf,
-          distinctApprovers: input.distinct_approvers ?? workflow.distinctApprovers,
-          expireHours: input.expire_hours === undefined ? workflow.expireHours : input.expire_hours,
-        })
-        .where(eq(approvalWorkflows.id, workflow.id))
-        .execute(),
-    )
-    await touch(tx, context, before)
+    const columns = columnsAfter(workflow, input)
+    if (isDeepStrictEqual({ ...workflow, ...columns }, workflow)) return UNCHANGED
+    await refuseTakenName(tx.db.update(approvalWorkflows).set(columns).where(eq(approvalWorkflows.id, id)).execute())
+    return touch(tx, context, before)
   })
 
 export const setWorkflowEnabled = (context: RouteContext, row: WorkflowRow, enabled: boolean): Promise<WorkflowRow> =>

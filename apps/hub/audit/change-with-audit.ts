@@ -18,6 +18,9 @@ type Recorded<Row> = {
   readonly named: (row: Row) => { readonly id: string; readonly name: string }
 }
 
+/** What an update answers when there was nothing to change: the log gets no entry then. */
+export const UNCHANGED = Symbol('unchanged')
+
 export function recorded<Row>({ type, of, named }: Recorded<Row>) {
   const subjectOf = (row: Row) => ({ type, ...named(row) })
   return {
@@ -41,7 +44,7 @@ export function recorded<Row>({ type, of, named }: Recorded<Row>) {
       inTransaction(context.hub.database.db, async tx => {
         const ownerId = of.ownerOf(context)
         const before = await of.lock(tx, ownerId, id)
-        await update(tx, before)
+        if ((await update(tx, before)) === UNCHANGED) return before
         const after = await of.find(tx.db, ownerId, id)
         const changes = changesBetween(of.present(before, context), of.present(after, context))
         await auditRequest(tx, context, `${type}.${action}`, subjectOf(after), changes)

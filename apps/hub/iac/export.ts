@@ -1,9 +1,10 @@
 // What exists as manifests (resources.md §6): planning them right away changes nothing.
 import { sql } from 'drizzle-orm'
 import { conventionalPath, isSlug, slugFrom } from '../../../core/iac/manifest-path.ts'
+import { kinds } from '../kinds.ts'
 import { notFound } from '../platform/http/api-error.ts'
 import type { RouteContext } from '../platform/http/route.ts'
-import { manifestKind, manifestKinds } from './kinds/kinds.ts'
+import { manifestKind, manifestKindOfResource, manifestKinds } from './kinds/kinds.ts'
 import type { Existing, ExportFilter, ManifestKind, Range, Reading } from './kinds/manifest-kind.ts'
 import { manifestYaml } from './manifest-yaml.ts'
 import { bindingsOf } from './match-existing.ts'
@@ -92,6 +93,17 @@ export async function exportYaml(context: RouteContext, kind: ManifestKind, filt
   return texts.join('')
 }
 
+/** The kind whose manifests say a resource or a part of one; none for what no manifest says, such as a team. */
+function sayingKind(name: string): string | null {
+  const parent = kinds.find(each => each.info.kind === name)?.parent?.of.info.kind
+  return (manifestKind(name) ?? manifestKindOfResource(parent ?? name))?.kind ?? null
+}
+
+/** The other kinds that manifests of a kind refer to. */
+const neededBy = ({ kind, dependsOn }: ManifestKind): string[] => [
+  ...new Set(dependsOn.flatMap(name => sayingKind(name) ?? []).filter(each => each !== kind)),
+]
+
 /** The kinds with how many resources each has, and how many of them drifted. */
 export async function listKinds({ hub, companyId }: RouteContext) {
   const reading = { hub, db: hub.database.db, companyId }
@@ -107,7 +119,7 @@ export async function listKinds({ hub, companyId }: RouteContext) {
       permission_manage: kind.permissions.manage,
       count: await kind.count(reading, {}),
       drifted: drifted.get(kind.kind) ?? 0,
-      depends_on: kind.dependsOn,
+      depends_on: neededBy(kind),
       schema: `/api/v1/iac/kinds/${kind.kind}/schema`,
     })),
   )

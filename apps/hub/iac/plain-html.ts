@@ -23,8 +23,12 @@ function addressOf(attributes: string): string | null {
   return url && (url.protocol === 'http:' || url.protocol === 'https:') ? address : null
 }
 
+/** The description of a run as it is kept; a blank one is none. */
+export const keptDescription = (given: string | null | undefined): string | null =>
+  given == null || given.trim() === '' ? null : plainHtml(given)
+
 /** The HTML with the allowed elements alone; those that are left open are closed. */
-export function plainHtml(html: string): string {
+function plainHtml(html: string): string {
   const open: string[] = []
   let out = ''
   for (const [token, slash, tag, attributes] of html.replace(DROPPED, '').matchAll(TOKEN)) {

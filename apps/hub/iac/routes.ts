@@ -16,7 +16,7 @@ import { countSubmission, refuseDisabledUpload } from './iac-settings.ts'
 import type { SentFile } from './manifest.ts'
 import { manifestSchema } from './manifest-schema.ts'
 import { manifestYaml } from './manifest-yaml.ts'
-import { plainHtml } from './plain-html.ts'
+import { keptDescription } from './plain-html.ts'
 import { planFiles } from './plan.ts'
 import { presentRun } from './run-list.ts'
 import {
@@ -44,9 +44,10 @@ const BODY_BYTES_MAX = 16 * MIB
 const ATTACHMENT_BODY_MAX = Math.ceil(FILE_BYTES_MAX / 3) * 4 + MIB
 
 const manifests = listOf(Type.Object({ path: text(255), contents: text(CONTENTS_BYTES_MAX) }), MANIFESTS_MAX, 1)
+/** Blank ones are none: the plan gives the title then (document 1). */
 const about = {
-  title: optional(text(255)),
-  description: optional(text(DESCRIPTION_MAX)),
+  title: optional(text(255, 0)),
+  description: optional(text(DESCRIPTION_MAX, 0)),
   apply: optional(boolean()),
 }
 const submission = Type.Object({ manifests, ...about })
@@ -200,7 +201,7 @@ async function validated(
     apply_error: null,
     cancelled_at: null,
     created_at: new Date(hub.now()),
-    description: body.description == null ? null : plainHtml(body.description),
+    description: keptDescription(body.description),
     files: plan.files,
     attachments: [],
     items: plan.items.map(item => ({

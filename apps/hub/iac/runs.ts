@@ -13,7 +13,7 @@ import type { RouteContext } from '../platform/http/route.ts'
 import { applyRun, enqueueApply } from './apply.ts'
 import { ticketHours } from './iac-settings.ts'
 import type { SentFile } from './manifest.ts'
-import { plainHtml } from './plain-html.ts'
+import { keptDescription } from './plain-html.ts'
 import { type Plan, type PlannedItem, planFiles } from './plan.ts'
 import { addRunEvent } from './run-events.ts'
 
@@ -116,7 +116,7 @@ export async function submitRun(context: RouteContext, given: Submission): Promi
     submitterId: caller.user.id,
     submitterName: caller.user.name,
     title: title ? title : plan.title,
-    description: given.description == null ? null : plainHtml(given.description),
+    description: keptDescription(given.description),
     status: isValid ? ('planned' as const) : ('invalid' as const),
     files: plan.files,
     filesCount: plan.files.length,

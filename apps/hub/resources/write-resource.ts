@@ -37,7 +37,7 @@ const matches = (ifMatch: string, version: number): boolean =>
   ifMatch.split(',').some(tag => tag.trim() === '*' || tag.trim() === `"${version}"`)
 
 /** Throws 412 or 409 when the resource is another version than the caller knows (R-003). */
-function checkVersion({ version }: CommonRow, { ifMatch, version: given }: Expected): void {
+export function checkVersion({ version }: Pick<CommonRow, 'version'>, { ifMatch, version: given }: Expected): void {
   const conflict = (status: number) =>
     new ApiError(status, 'version_conflict', words('version_conflict', { version }), {
       reason: 'version_conflict',
