@@ -129,10 +129,11 @@ async function choose(tx: Tx, subnet: FreeOf, turns: readonly Turn[]): Promise<v
 async function register(tx: Tx, subnet: FreeOf & { readonly company_id: string }, turns: readonly Turn[]) {
   const wanted = turns.flatMap(turn => turn.addresses.map(address => ({ turn, address })))
   if (wanted.length === 0) return
+  // An array is looked up address by address. Of `in (select …)` PostgreSQL reads all addresses of the company.
   const standing = await tx.db.execute<{ id: string; address: string }>(sql`
     select id, address from ip_addresses where company_id = ${subnet.company_id} and vrf = ${subnet.vrf}
-      and deleted_at is null and address in (
-        select jsonb_array_elements_text(${JSON.stringify(wanted.map(({ address }) => address))}::jsonb)::inet)`)
+      and deleted_at is null and address = any(array(
+        select jsonb_array_elements_text(${JSON.stringify(wanted.map(({ address }) => address))}::jsonb)::inet))`)
   const released = new Map(standing.map(({ id, address }) => [address, id]))
   const fresh = wanted.filter(({ address }) => !released.has(address))
   const made = await insertResources(

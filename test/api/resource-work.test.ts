@@ -1,0 +1,129 @@
+// How much work requests are among many resources: the statements that they send and the blocks that these read, which
+// a busy host does not change. Their times, among as many rows as companies have, are those of bench/resources.ts.
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import postgres from 'postgres'
+import { listPaths, seedLists } from '../../bench/resources-lists.ts'
+import { readWork } from '../support/count-statements.ts'
+import { type Json, type Tenant, TestHub } from './hub-harness.ts'
+
+/** Those of a request, and of what the hub may do beside it; one for each row would be hundreds. */
+const STATEMENTS_MAX = 40
+
+let hub: TestHub
+let tenant: Tenant
+/** One connection, for what is set on it. */
+let seeding: postgres.Sql
+
+beforeAll(async () => {
+  hub = await TestHub.start()
+  seeding = postgres(hub.databaseUrl, { max: 1, onnotice: () => {} })
+})
+afterAll(async () => {
+  await seeding.end()
+  await hub.stop()
+})
+
+/** Makes rows without the triggers that keep search and counts, which are not what is asked here. */
+async function seeded(table: string, rows: string): Promise<void> {
+  await seeding`set session_replication_role = replica`
+  await seeding.unsafe(`insert into ${table} ${rows}`)
+  await seeding`set session_replication_role = origin`
+  await seeding.unsafe(`vacuum analyze ${table}`)
+}
+async function ask(path: string, body?: Json): Promise<Json> {
+  const response = await fetch(`${hub.url}/api/v1${path}`, {
+    method: body ? 'POST' : 'GET',
+    headers: { authorization: `Bearer ${tenant.token}`, 'content-type': 'application/json' },
+    ...(body ? { body: JSON.stringify(body) } : {}),
+  })
+  expect([path, response.ok]).toEqual([path, true])
+  return response.json()
+}
+const work = (path: string, body?: Json) => readWork(hub.hub.database.client, () => ask(path, body))
+
+test('[RES-038] no list reads its rows one by one, whatever is asked of it', async () => {
+  tenant = await hub.tenant()
+  const rows = 2_000
+  // To look up a row takes three blocks; to read whole tables takes fewer, and so the planner may among so few.
+  const blocksMax = 2 * rows
+  await seedLists(seeding, tenant.companyId, tenant.userId, rows)
+  const heavy: Json[] = []
+  for (const path of listPaths.filter(each => !/(sort|page)=/.test(each))) {
+    const { statements, blocks } = await work(path)
+    if (statements > STATEMENTS_MAX || blocks > blocksMax) heavy.push({ path, statements, blocks })
+  }
+  expect(heavy).toEqual([])
+})
+
+test('[RES-054] a graph of 2,000 nodes and 5,000 edges is a handful of statements, none for each of them', async () => {
+  tenant = await hub.tenant()
+  const [edges, nodes] = [5_000, 2_000]
+  await seeded(
+    'connections',
+    `(id, company_id, name, source_kind, source_name, source_key, target_kind, target_name, target_key, port, type,
+        criticality, state, state_since, search_text)
+      select gen_random_uuid(), '${tenant.companyId}', 'c ' || i, 'service', 'n-' || s, 'service:n-' || s, 'service',
+        'n-' || t, 'service:n-' || t, i, 'http', 'hard', 'up', now(), 'c ' || i
+      from generate_series(1, ${edges}) i,
+        lateral (select i % ${nodes} as s, (i % ${nodes} + 1 + (i * 7919) % (${nodes} - 1)) % ${nodes} as t) x`,
+  )
+  const path = `/connections/graph?max_nodes=${nodes}`
+  const { data } = await ask(path)
+  expect([data.nodes.length, data.edges.length, data.truncated]).toEqual([nodes, edges, false])
+  for (const query of ['', '&root=service:n-7&depth=10']) {
+    const { statements, blocks } = await work(path + query)
+    expect(statements).toBeLessThan(STATEMENTS_MAX)
+    expect(blocks).toBeLessThan(edges / 2)
+  }
+})
+
+describe('[RES-247] among addresses of a /12 of which every other is taken', () => {
+  const rows = 6_000
+  let subnet: string
+
+  beforeAll(async () => {
+    tenant = await hub.tenant()
+    subnet = (await tenant.call('POST', '/subnets', { cidr: '10.16.0.0/12' })).body.data.id
+    await seeded(
+      'ip_addresses',
+      `(id, company_id, name, address, search_text, subnet_id)
+        select gen_random_uuid(), '${tenant.companyId}', host(a), a, host(a), '${subnet}'
+        from generate_series(1, ${rows}) i, lateral (select '10.16.0.0'::inet + 2 * i as a) x`,
+    )
+  })
+
+  test('[RES-247] a page by address looks up what it shows', async () => {
+    for (const path of ['/ips?sort=address', '/ips?sort=-address', '/ips?sort=address&page=200']) {
+      const { statements, blocks } = await work(path)
+      expect(statements).toBeLessThan(STATEMENTS_MAX)
+      expect(blocks).toBeLessThan(rows / 4)
+    }
+  })
+
+  test('[RES-247] an allocation reads a bounded part of them, from either end', async () => {
+    for (const from of ['first', 'last']) {
+      const { statements, blocks } = await work('/ips/allocate', { subnet_id: subnet, from })
+      expect(statements).toBeLessThan(STATEMENTS_MAX)
+      // To read all of them takes as much again.
+      expect(blocks).toBeLessThan(150)
+    }
+  })
+})
+
+test('[RES-283] a search looks up few documents, for exact, common, misspelled and unknown words', async () => {
+  tenant = await hub.tenant()
+  const rows = 6_000
+  await seeded(
+    'search_documents',
+    `(company_id, kind, resource_id, name, text, exact)
+      select '${tenant.companyId}', (array['server', 'ip_address', 'subnet'])[1 + i % 3], gen_random_uuid(),
+        'server web-' || i, 'server web-' || i || ' rack ' || repeat(md5(i::text), 10),
+        array[host('10.0.0.0'::inet + i)]
+      from generate_series(1, ${rows}) i`,
+  )
+  for (const word of ['10.0.3.2', 'web-4234', 'server', 'servre web-4234', 'zzqqxxyy', 'rack web']) {
+    const { statements, blocks } = await work(`/search?q=${encodeURIComponent(word)}`)
+    expect(statements).toBeLessThan(STATEMENTS_MAX)
+    expect(blocks).toBeLessThan(rows / 4)
+  }
+})
