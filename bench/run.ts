@@ -23,6 +23,7 @@ const benches: Readonly<Record<string, readonly string[]>> = {
   'outside-load': ['outside-load.ts'],
   growth: ['simulate-growth.ts'],
   latency: ['latency.ts', '100'],
+  idle: ['idle.ts'],
   hub: ['hub.ts'],
   resources: ['resources.ts'],
   matching: ['matching.ts'],

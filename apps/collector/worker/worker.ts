@@ -9,6 +9,7 @@ import { startAdminListener } from '../../admin-api/listener.ts'
 import type { ChecksStatus } from '../admin/collector-status.ts'
 import { createCollectorAdmin } from '../admin/server.ts'
 import { busConsumers } from '../bus/bus.ts'
+import { PacedNotice } from '../bus/paced-notice.ts'
 import type { WorkerConfig } from '../config.ts'
 import { CompanySettingsCache } from '../hub-link/company-settings.ts'
 import type { HubClient } from '../hub-link/hub-client.ts'
@@ -29,6 +30,8 @@ import type { WorkerStorage } from './storage/worker-storage.ts'
 import { WorkerStatus } from './worker-status.ts'
 
 const STOP_WAIT_MS = 3000
+/** How often, at most, the samples thread is told of new entries. */
+const SAMPLES_TOLD_MS = 100
 
 type WorkerDeps = {
   readonly config: WorkerConfig
@@ -61,7 +64,7 @@ export type RunningWorker = {
    * cannot be used.
    */
   readonly reloadAdmin: (fresh: WorkerConfig) => void
-  /** The bus has new entries for evaluation. The samples thread polls: nothing waits for it. */
+  /** The bus has new entries. The samples thread is told less often: nothing waits for it. */
   readonly wake: () => void
   /** The samples store answers. */
   readonly isReady: () => Promise<boolean>
@@ -156,12 +159,13 @@ function startShards(
 /** Starts the worker. Resolves once snapshots are loaded, the store is open and the admin API answers. */
 export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
   const { config, log, registry } = deps
-  const storage = deps.storage ?? new FileWorkerStorage(deps)
+  const storage = deps.storage ?? new FileWorkerStorage({ ...deps, isWoken: deps.role === 'all' })
   const settings = new CompanySettingsCache(deps.hub, config['settings.cache'], deps.nowMs)
   const status = new WorkerStatus(deps, storage)
   const feeds = await AlertingFeeds.open(deps, storage, status)
   const samples = await startWorkerSamples(deps, storage, settings)
   samples.setTombstones(storage.tombstones.living())
+  const samplesNotice = new PacedNotice(SAMPLES_TOLD_MS, samples.wake)
   const outbox = openOutbox(deps, storage)
   const groups = new Groups({ ...deps, settings, store: storage.groups, status, onEvents: () => outbox?.wake() })
   const shards = await startShards(deps, storage, feeds, shardMessages(deps, storage, groups, outbox))
@@ -194,13 +198,17 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
   return {
     adminUrl: admin.url,
     reloadAdmin: admin.reload,
-    wake: () => shards.wake(),
+    wake: () => {
+      shards.wake()
+      samplesNotice.raise()
+    },
     isReady: async () => (await samples.stats()).isReady,
     hasRules,
     outboxDepth: () => storage.outbox.outboxDepth(),
     stop: async () => {
       await admin.stop()
       stopListening()
+      samplesNotice.stop()
       await stopWorker({ ...parts, sweeper, outbox })
     },
   }

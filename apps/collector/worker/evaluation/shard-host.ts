@@ -28,6 +28,8 @@ import type {
 
 /** The poll intervals of the bus: with files each loop polls; over Redis one poll serves all loops of the thread. */
 const FILE_POLL_MS = 50
+/** Where the loop is woken, the interval is for its sweeps. */
+const WOKEN_POLL_MS = 500
 const REDIS_BUS_POLL_MS = 50
 /** A loop over Redis is woken when its partition has entries; this interval is for its sweeps. */
 const REDIS_POLL_MS = 250
@@ -77,7 +79,8 @@ export class ShardHost {
       store.close()
       await bus.close()
     }
-    const config = { ...this.config, partition: 0, pollMs: FILE_POLL_MS, seriesSweepIntervalMs: limits.seriesSweepMs }
+    const pollMs = storage.isWoken ? WOKEN_POLL_MS : FILE_POLL_MS
+    const config = { ...this.config, partition: 0, pollMs, seriesSweepIntervalMs: limits.seriesSweepMs }
     const loop = new ShardLoop(config, bus, store, Date.now, this.tell)
     const faults = this.prepare(loop)
     for (const { companyId, serverId } of this.tombstones) loop.forget(companyId, serverId)

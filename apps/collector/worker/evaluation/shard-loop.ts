@@ -68,6 +68,8 @@ export class ShardLoop {
   private isStopping = false
   private drains = true
   private wakeUp: (() => void) | null = null
+  /** Woken while it was at work. */
+  private isAwake = false
 
   constructor(
     private readonly config: ShardLoopConfig,
@@ -253,6 +255,7 @@ export class ShardLoop {
   }
 
   wake(): void {
+    this.isAwake = true
     this.wakeUp?.()
   }
 
@@ -350,17 +353,17 @@ export class ShardLoop {
     this.wake()
   }
 
-  private sleep(): Promise<void> {
-    return new Promise(resolve => {
-      const self = this
-      const timer = setTimeout(done, self.config.pollMs)
-      function done() {
-        clearTimeout(timer)
-        self.wakeUp = null
-        resolve()
-      }
-      this.wakeUp = done
-    })
+  private async sleep(): Promise<void> {
+    if (!this.isAwake)
+      await new Promise<void>(resolve => {
+        const timer = setTimeout(resolve, this.config.pollMs)
+        this.wakeUp = () => {
+          clearTimeout(timer)
+          resolve()
+        }
+      })
+    this.wakeUp = null
+    this.isAwake = false
   }
 
   /** Reads and evaluates the next entries of the bus; returns their number. */

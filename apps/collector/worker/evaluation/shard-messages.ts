@@ -28,7 +28,14 @@ export type ShardLoopConfig = {
 
 /** Where a thread finds its bus and stores its durable state. */
 export type ShardStorage =
-  | { readonly kind: 'file'; readonly busPath: string; readonly dataDir: string; readonly snapshotDir: string }
+  | {
+      readonly kind: 'file'
+      readonly busPath: string
+      readonly dataDir: string
+      readonly snapshotDir: string
+      /** The bus is written in this process, which wakes the thread. */
+      readonly isWoken?: boolean
+    }
   | { readonly kind: 'redis'; readonly address: RedisAddress; readonly prefix: string }
 
 export type ShardThreadConfig = Omit<ShardLoopConfig, 'partition' | 'pollMs' | 'seriesSweepIntervalMs'> & {

@@ -75,6 +75,8 @@ type SampleWriterOptions = {
    * the bus and count against its bound.
    */
   readonly hold?: { readonly ms: number; readonly bytes: number }
+  /** How long it rests at most before it looks again; 100 ms by default. */
+  readonly pollMs?: number
   /** Requests the retention of companies; the answer comes through `setRetentionDays`. */
   readonly askRetention?: (companyIds: readonly string[]) => void
   /** Called for each failed try. */
@@ -392,14 +394,14 @@ export class SampleWriter {
 
   /**
    * Waits until it is time for the next read, or for a flush or the stop. The bus commits every few milliseconds, but a
-   * few reads a second are enough: a wake-up for each commit would cost more than reading it. Over Redis it is told of
-   * new entries.
+   * few reads a second are enough: a wake-up for each commit would cost more than reading it. Where it is told of new
+   * entries it hardly polls: an idle host sleeps.
    */
   private async rest(): Promise<void> {
     const sinceMs = performance.now()
     if (!this.isAwake) {
       await new Promise<void>(resolve => {
-        const timer = setTimeout(resolve, POLL_MS)
+        const timer = setTimeout(resolve, this.options.pollMs ?? POLL_MS)
         this.wakeUp = () => {
           clearTimeout(timer)
           resolve()

@@ -12,7 +12,10 @@ import { underLock } from '../../store/redis/redis-lock.ts'
 import type { SampleHold, SamplesThreadOptions } from './samples-messages.ts'
 
 /** Every read of a partition is a call: with more in each, there are fewer. A query sees a sample so much later. */
-const POLL_MS = 250
+const REDIS_POLL_MS = 250
+const FILE_POLL_MS = 100
+/** Where it is told of new entries the writer only looks what has waited its time. */
+const WOKEN_POLL_MS = 500
 
 type SamplesBusEvents = {
   readonly onNews: () => void
@@ -35,6 +38,8 @@ type OpenSamplesBus = {
   readonly isOnlyWorker: boolean
   /** How long, and for how many bytes of the bus, samples may be buffered before they are stored. */
   readonly hold: SampleHold
+  /** How often the writer reads, or stores what has waited, without a wake-up. */
+  readonly pollMs: number
   /**
    * Everything received before this instant is stored, by whichever worker; null where this one stores everything, and
    * so knows it by itself.
@@ -56,6 +61,7 @@ export function openSamplesBus(options: SamplesThreadOptions, events: SamplesBus
       tokenPrefix: () => `${run}/`,
       isOnlyWorker: true,
       hold: bus.hold,
+      pollMs: bus.isWoken ? WOKEN_POLL_MS : FILE_POLL_MS,
       arrivedBeforeMs: null,
       exclusively: work => work(() => {}),
       setPartitions: () => {},
@@ -73,7 +79,7 @@ export function openSamplesBus(options: SamplesThreadOptions, events: SamplesBus
     },
   })
   const keys = redisKeys(bus.prefix)
-  const reader = new RedisBusReader(redis, keys, POLL_MS, partition => {
+  const reader = new RedisBusReader(redis, keys, REDIS_POLL_MS, partition => {
     if (reader.partitions.includes(partition)) events.onNews()
   })
   return {
@@ -87,6 +93,7 @@ export function openSamplesBus(options: SamplesThreadOptions, events: SamplesBus
         return (bus.hold.bytes * Math.max(1, reader.partitions.length)) / limits.stateShards
       },
     },
+    pollMs: WOKEN_POLL_MS,
     arrivedBeforeMs: () => storedBeforeMs(redis, keys),
     exclusively: work => underLock(redis, keys.samplesSchema, work),
     setPartitions: partitions => {

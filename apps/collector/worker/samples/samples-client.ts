@@ -82,6 +82,8 @@ export async function startSamples(options: SamplesClientOptions) {
   await beginWork(thread, options)
 
   return {
+    /** The bus has new entries. */
+    wake: (): void => tell({ kind: 'wake' }),
     release: (): void => tell({ kind: 'release' }),
     /** The whole set of living tombstones, whenever it changes. */
     setTombstones: (tombstones: readonly Tombstone[]): void => tell({ kind: 'tombstones', tombstones }),

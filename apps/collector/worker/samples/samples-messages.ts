@@ -17,6 +17,8 @@ export type SamplesBus =
       readonly kind: 'file'
       readonly path: string
       readonly hold: SampleHold
+      /** The bus is written in this process, which wakes the thread. */
+      readonly isWoken?: boolean
     }
   | {
       readonly kind: 'redis'
@@ -120,6 +122,8 @@ export const isValuesOfWorker = (value: unknown): value is ValuesOfWorker =>
 
 export type ToSamplesThread =
   | { readonly kind: 'start'; readonly options: SamplesThreadOptions }
+  /** The bus has new entries. */
+  | { readonly kind: 'wake' }
   /** The bus is full: buffered samples must be stored. */
   | { readonly kind: 'release' }
   | { readonly kind: 'tombstones'; readonly tombstones: readonly Tombstone[] }

@@ -113,6 +113,7 @@ class SamplesThread {
       computedBeforeMs: () => this.rollups.claimedBeforeMs,
       ...(isOnlyWorker ? {} : { learnComputed: () => this.rollups.learnClaim() }),
       hold,
+      pollMs: this.bus.pollMs,
     })
     this.rollups = new RollupSchedule({
       store: this.store,
@@ -170,6 +171,9 @@ class SamplesThread {
 
   receive(message: ToSamplesThread): void {
     switch (message.kind) {
+      case 'wake':
+        this.writer.wake()
+        return
       case 'release':
         this.writer.release()
         return

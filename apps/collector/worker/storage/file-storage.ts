@@ -16,7 +16,13 @@ import type { GroupStore, StorageParts, WorkerStorage } from './worker-storage.t
 const BUS_POLL_MS = 2000
 const GROUPS = 'groups'
 
-type FileWorkerStorageOptions = { readonly config: WorkerConfig; readonly log: Logger; readonly nowMs: () => number }
+type FileWorkerStorageOptions = {
+  readonly config: WorkerConfig
+  readonly log: Logger
+  readonly nowMs: () => number
+  /** The bus is written in this process, which wakes the threads that read it: they hardly poll. */
+  readonly isWoken?: boolean
+}
 
 /** Where snapshots, outbox and dead letters are. */
 export const alertingDirOf = (config: WorkerConfig): string =>
@@ -36,7 +42,7 @@ export class FileWorkerStorage implements WorkerStorage {
   private refusedAtMs = 0
 
   constructor(private readonly options: FileWorkerStorageOptions) {
-    const { config, nowMs } = options
+    const { config, nowMs, isWoken = false } = options
     const paths = collectorPaths(config.data_dir)
     const dataDir = alertingDirOf(config)
     const snapshotDir = join(dataDir, 'snapshots')
@@ -45,8 +51,8 @@ export class FileWorkerStorage implements WorkerStorage {
     const store = new EvaluationStore(dataDir, snapshotDir)
     this.outbox = store
     this.tombstones = new Tombstones(join(config.data_dir, 'tombstones.json'), nowMs)
-    this.shards = { kind: 'file', busPath: paths.bus, dataDir, snapshotDir }
-    this.samplesBus = { kind: 'file', path: paths.bus, hold: sampleHold(config) }
+    this.shards = { kind: 'file', busPath: paths.bus, dataDir, snapshotDir, isWoken }
+    this.samplesBus = { kind: 'file', path: paths.bus, hold: sampleHold(config), isWoken }
     this.groups = {
       leaderToken: () => 'own',
       load: () => store.kept(GROUPS),
