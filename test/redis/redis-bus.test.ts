@@ -71,6 +71,18 @@ test('a batch goes to the partition of its host', async () => {
   await reader.close()
 })
 
+test('who asks for the last position does not take the news from the reader that is told of it', async () => {
+  const { keys, writer } = openBus()
+  const told: number[] = []
+  const reader = new RedisBusReader(redis, keys, 3_600_000, partition => void told.push(partition))
+  // Sent behind the first poll, on one connection: that one has found an empty bus.
+  await redis.ping()
+  await writer.publish(SERVER, entry(1))
+  expect(await reader.lastPosition(SHARD)).toBe(1)
+  expect(told).toEqual([SHARD])
+  await reader.close()
+})
+
 test('[BUS-005] what was passed on a bus that is lost counts no more, is told of, and hides nothing that comes after it', async () => {
   const { keys, writer } = openBus()
   const told: number[][] = []

@@ -2,6 +2,7 @@
 import { expect, test } from 'bun:test'
 import type { WrittenSnapshot } from '../../apps/collector/store/shard-store.ts'
 import { ShardLoop } from '../../apps/collector/worker/evaluation/shard-loop.ts'
+import type { ShardLoopConfig } from '../../apps/collector/worker/evaluation/shard-messages.ts'
 import type { AlertEvent } from '../../core/alerting/evaluate/event.ts'
 import type { RawRule } from '../../core/alerting/rules/rule.ts'
 import { encodeEntry, shardOfServer } from '../../core/bus/entry.ts'
@@ -49,6 +50,7 @@ function loopOf(
   nowMs: () => number,
   rules: readonly RawRule[] = [],
   since = 0,
+  intervals: Partial<ShardLoopConfig> = {},
 ): ShardLoop {
   const config = {
     shards: [...new Set([SILENT, BUSY].map(shardOfServer))],
@@ -63,6 +65,7 @@ function loopOf(
     sweepIntervalMs: 10_000,
     presenceGraceMinMs: 0,
     seriesSweepIntervalMs: limits.seriesSweepMs,
+    ...intervals,
   }
   const loop = new ShardLoop(config, bus, store, nowMs, () => {})
   loop.startRules(rules, since)
@@ -199,4 +202,43 @@ test('a group that does not hold the entries that it says ends evaluation, inste
     await expect(loop.turn()).rejects.toThrow('assertion failed: a group of the bus holds the entries that it says')
     expect(loop.position).toBe(0)
   }
+})
+
+const NEVER_MS = 3_600_000
+
+test('a wake-up while the loop is at work is not lost: what it told of is read without a poll', async () => {
+  const bus = new MemoryBus()
+  const store = new MemoryStore(new Fuse())
+  let isAtWork = false
+  const intervals = { pollMs: NEVER_MS, sweepIntervalMs: NEVER_MS, snapshotIntervalMs: NEVER_MS }
+  const nowMs = () => {
+    // The turn has read an empty bus, and asks what is due before it sleeps: now a batch comes.
+    if (isAtWork) {
+      isAtWork = false
+      bus.publish([heartbeat(BUSY, START_MS)])
+      loop.wake()
+    }
+    return START_MS
+  }
+  const loop = loopOf(bus, store, nowMs, [], 0, intervals)
+  isAtWork = true
+  const running = loop.run()
+  await until('the batch to be read', () => loop.position === 1)
+  loop.stop()
+  await running
+})
+
+test('[PRES-001] a loop that is woken by batches alone sweeps when it is due', async () => {
+  const bus = new MemoryBus()
+  const store = new MemoryStore(new Fuse())
+  let nowMs = START_MS
+  const loop = loopOf(bus, store, () => nowMs, [], 0, { pollMs: NEVER_MS, sweepIntervalMs: 100 })
+  bus.publish([heartbeat(SILENT, nowMs)])
+  const running = loop.run()
+  await until('the batch to be read', () => loop.position === 1)
+  nowMs = START_MS + 100_000
+  await until('agent.down', () => typesOf(store).length > 0)
+  expect(typesOf(store)).toEqual(['agent.down 1 100'])
+  loop.stop()
+  await running
 })

@@ -283,11 +283,14 @@ export class RedisBusReader implements BusReader {
   private async readHeads(): Promise<void> {
     const heads = await readHeads(this.redis, this.keys)
     this.hasHeads = true
-    heads.forEach((head, partition) => {
-      if (head === this.heads[partition]) return
-      this.heads[partition] = head
-      this.onNews(partition)
-    })
+    for (const [partition, head] of heads.entries()) this.noteHead(partition, head)
+  }
+
+  /** Whoever learns of a new head first tells of it: the next poll finds nothing new. */
+  private noteHead(partition: number, head: number): void {
+    if (head === this.heads[partition]) return
+    this.heads[partition] = head
+    this.onNews(partition)
   }
 
   async read(partition: number, position: number, bytesMax: number): Promise<BusGroup[]> {
@@ -311,7 +314,7 @@ export class RedisBusReader implements BusReader {
 
   async lastPosition(partition: number): Promise<number> {
     const head = Number((await this.redis.hget(this.keys.busState, `head:${partition}`).catch(away)) ?? 0)
-    this.heads[partition] = head
+    this.noteHead(partition, head)
     return head
   }
 

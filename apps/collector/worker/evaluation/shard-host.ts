@@ -28,7 +28,7 @@ import type {
 
 /** The poll intervals of the bus: with files each loop polls; over Redis one poll serves all loops of the thread. */
 const FILE_POLL_MS = 50
-/** Where the loop is woken, the interval is for its sweeps. */
+/** Where the loop is woken, it reads by itself only in case. */
 const WOKEN_POLL_MS = 500
 const REDIS_BUS_POLL_MS = 50
 /** A loop over Redis is woken when its partition has entries; this interval is for its sweeps. */

@@ -33,6 +33,8 @@ const READ_BYTES = 4 * 1024 * 1024
 /** Servers and states that are swept before the loop reads the bus again. */
 const SERVERS_A_SLICE = 1_000
 const STATES_A_SLICE = 20_000
+/** What is due ends a sleep, though none is shorter: neither a short interval nor a clock that jumps makes it spin. */
+const SLEEP_MIN_MS = 50
 
 export class ShardLoop {
   readonly evaluation: EvaluationState
@@ -353,10 +355,17 @@ export class ShardLoop {
     this.wake()
   }
 
+  /** Until the next sweep or snapshot is due, and no longer than the poll interval. */
+  private get sleepMs(): number {
+    const dueInMs = Math.min(this.nextSweepAtMs, this.nextSnapshotAtMs) - this.nowMs()
+    return Math.min(this.config.pollMs, Math.max(SLEEP_MIN_MS, dueInMs))
+  }
+
+  /** Ends at once after a wake-up during work: what it told of may have come behind what was read. */
   private async sleep(): Promise<void> {
     if (!this.isAwake)
       await new Promise<void>(resolve => {
-        const timer = setTimeout(resolve, this.config.pollMs)
+        const timer = setTimeout(resolve, this.sleepMs)
         this.wakeUp = () => {
           clearTimeout(timer)
           resolve()
