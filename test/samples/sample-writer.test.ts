@@ -13,6 +13,7 @@ const COMPANY = '11111111-1111-4111-8111-111111111111'
 const OTHER_COMPANY = '22222222-2222-4222-8222-222222222222'
 const server = (index: number): string => `aaaaaaaa-0000-4000-8000-${String(index).padStart(12, '0')}`
 const MINUTE_MS = 60_000
+const HOUR_MS = 60 * MINUTE_MS
 const DAY_MS = 86_400_000
 const NOW = Date.now()
 
@@ -198,8 +199,8 @@ describe('the sample writer', () => {
     const writer = start(bus.openReader())
     writer.setRetentionDays(new Map([[COMPANY, 1]]))
     const points = [
-      [NOW - DAY_MS - MINUTE_MS, 1],
-      [NOW - DAY_MS + MINUTE_MS, 2],
+      [NOW - DAY_MS - HOUR_MS, 1],
+      [NOW - DAY_MS + HOUR_MS, 2],
     ] as const
     for (const companyId of [COMPANY, OTHER_COMPANY])
       expect(

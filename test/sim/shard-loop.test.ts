@@ -220,7 +220,7 @@ test('a wake-up while the loop is at work is not lost: what it told of is read w
     }
     return START_MS
   }
-  const loop = loopOf(bus, store, nowMs, [], 0, intervals)
+  const loop: ShardLoop = loopOf(bus, store, nowMs, [], 0, intervals)
   isAtWork = true
   const running = loop.run()
   await until('the batch to be read', () => loop.position === 1)
