@@ -87,6 +87,23 @@ test('[RES-126] [RES-127] [RES-143] a proxy is made with its sites, which lead t
   ])
 })
 
+test('[IAC-010] [RES-058] [RES-081] what the fields of a manifest lack together is a fault of the plan', async () => {
+  const lacking = [
+    ['certificate', {}, 'pem'],
+    ['load-balancer', { vendor: 'haproxy', integration: 'haproxy_dataplane' }, 'management_url'],
+    ['proxy', { mode: 'forward' }, 'url'],
+  ] as const
+  const run = await submit(
+    hub,
+    by,
+    lacking.map(([kind, spec]) => of(kind, 'lacking', spec)),
+  )
+  expect(run.status).toBe('invalid')
+  const messages = run.errors.map((each: Json) => each.message)
+  for (const [index, [, , field]] of lacking.entries())
+    expect(messages[index]).toStartWith(`spec.${field}: is required`)
+})
+
 test('[RES-082] [RES-088] what a site cannot be is named by its place; a name that two load balancers have is none', async () => {
   const vs = { vendor: 'nginx', pools: [], virtual_servers: [{ name: 'same', address: '192.0.2.2', port: 80 }] }
   await made([of('load-balancer', 'one', vs), of('load-balancer', 'two', vs), of('server', 'portless', {})])

@@ -191,7 +191,6 @@ async function takeLeaf({ tx, editor, before, next }: Write<Certificate>, pem: s
 async function beforeWrite(write: Write<Certificate>): Promise<void> {
   const { tx, editor, before, next, given } = write
   const { hub, companyId } = editor
-  if (next.pem === null && next.endpoint === null) throw invalidField('pem', 'certificate_source')
   // The database keeps the members of an object in another order.
   if (isDeepStrictEqual(next.endpoint, before?.endpoint)) next.endpoint = before?.endpoint ?? null
   else if (given.has('endpoint') && next.endpoint) await refuseTarget(hub.config, 'endpoint.host', next.endpoint.host)
@@ -332,5 +331,10 @@ export const certificateKind = defineKind({
   conditions: certificateConditions,
   iac: { kind: 'certificate', order: 3, key: ['name'] },
   csv: { key: ['name'] },
-  hooks: { beforeWrite, afterWrite, derive: deriveCertificates },
+  hooks: {
+    missing: ({ pem, endpoint }) => (pem == null && endpoint == null ? ['pem', words('certificate_source')] : null),
+    beforeWrite,
+    afterWrite,
+    derive: deriveCertificates,
+  },
 })

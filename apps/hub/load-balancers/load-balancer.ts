@@ -3,7 +3,6 @@
 import { sql } from 'drizzle-orm'
 import { boolean as booleanColumn, timestamp } from 'drizzle-orm/pg-core'
 import type { Tx } from '../platform/db/transaction.ts'
-import { invalidField } from '../platform/http/api-error.ts'
 import { type Words, words } from '../platform/http/api-texts.ts'
 import { filter } from '../platform/http/collection.ts'
 import { uuid } from '../platform/http/request-schema.ts'
@@ -52,7 +51,6 @@ const fields = {
 export type LoadBalancer = RowOf<typeof fields> & { readonly password_sealed?: string | null }
 
 async function beforeWrite({ editor, before, next }: Write<LoadBalancer>): Promise<void> {
-  if (next.integration !== 'none' && next.management_url === null) throw invalidField('management_url', 'required')
   if (next.management_url !== null && before?.management_url !== next.management_url)
     await refuseTarget(editor.hub.config, 'management_url', next.management_url)
   const isProbed = next.integration !== 'none' && next.sync_interval_seconds > 0
@@ -112,6 +110,8 @@ export const loadBalancerKind = defineKind({
   iac: { kind: 'load-balancer', order: 6, key: [] },
   csv: { key: ['name'] },
   hooks: {
+    missing: ({ integration, management_url: url }) =>
+      (integration ?? 'none') !== 'none' && url == null ? ['management_url', words('required')] : null,
     beforeWrite,
     beforeDelete,
     afterWrite: async ({ tx, before, after }) => {

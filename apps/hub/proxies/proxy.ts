@@ -145,7 +145,6 @@ async function beforeWrite({ editor, before, next }: Write<ProxyRow>): Promise<v
   )
   const direct = eachOf('no_proxy', next.no_proxy, parseDirectTarget, words('proxy_direct'))
   const faults = { ...modes, ...addresses.faults, ...direct.faults }
-  if (next.mode === 'forward' && next.url === null) faults.url = words('required')
   if (Object.keys(faults).length > 0) throw invalid(faults)
   next.addresses = addresses.values
   next.no_proxy = direct.values
@@ -286,7 +285,13 @@ export const proxyKind = defineKind({
   },
   iac: { kind: 'proxy', order: 7, key: [] },
   csv: { key: ['name'] },
-  hooks: { beforeWrite, afterWrite, beforeDelete: refuseNamedSites, derive: deriveRevision },
+  hooks: {
+    missing: ({ mode, url }) => (mode === 'forward' && url == null ? ['url', words('required')] : null),
+    beforeWrite,
+    afterWrite,
+    beforeDelete: refuseNamedSites,
+    derive: deriveRevision,
+  },
 })
 
 /** Throws 422 for a forward proxy, on the field that only a reverse one has. */

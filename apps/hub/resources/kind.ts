@@ -140,6 +140,8 @@ export type Written<Row> = {
 type Hooks<Row> = {
   /** Completes the row, and refuses what the fields alone cannot (throws 422 with field names). */
   beforeWrite?(write: Write<Row>): Promise<void>
+  /** A field that what the others say asks for, and its text: of a write before `beforeWrite`, and of a plan. */
+  missing?(values: Unchecked): readonly [field: string, text: Words] | null
   /** Changes what depends on the resource; also after a deletion and a restoration. */
   afterWrite?(written: Written<Row>): Promise<void>
   /**

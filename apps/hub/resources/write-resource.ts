@@ -8,7 +8,7 @@ import { changesBetween, writeAudits } from '../audit/audit.ts'
 import { sqlState, violatedUniqueIndex } from '../platform/db/connect.ts'
 import type { AuditChanges } from '../platform/db/schema-identity.ts'
 import { type Tx, uuidList } from '../platform/db/transaction.ts'
-import { ApiError, invalidField, notFound } from '../platform/http/api-error.ts'
+import { ApiError, invalid, invalidField, notFound } from '../platform/http/api-error.ts'
 import { type Words, words } from '../platform/http/api-texts.ts'
 import { faultsError } from '../platform/http/request-schema.ts'
 import { refreshHealth } from './conditions.ts'
@@ -154,9 +154,16 @@ function pendingOf(tx: Tx, kind: Kind, resource: NewResource): Pending {
   return { tx, editor, before: null, next, given, input, notes: {}, faults: new Map(), id, action }
 }
 
-async function beforeInserts({ hooks }: Kind, writes: readonly Pending[]): Promise<void> {
-  if (hooks.beforeInserts) await hooks.beforeInserts(writes as never)
-  else for (const write of writes) await hooks.beforeWrite?.(write as never)
+/** What a kind has to say before a write: what is missing, then its own hook. */
+async function beforeWrite({ hooks }: Kind, write: { readonly next: Unchecked }): Promise<void> {
+  const missing = hooks.missing?.(write.next)
+  if (missing) throw invalid({ [missing[0]]: missing[1] })
+  await hooks.beforeWrite?.(write as never)
+}
+
+async function beforeInserts(kind: Kind, writes: readonly Pending[]): Promise<void> {
+  if (kind.hooks.beforeInserts) await kind.hooks.beforeInserts(writes as never)
+  else for (const write of writes) await beforeWrite(kind, write)
 }
 
 async function afterInserts(
@@ -327,7 +334,8 @@ export async function updateResource<Row extends CommonRow>(
   const immutable = immutableFaults(kind, given, stored, next)
   if (immutable.size > 0) throw faultsError(immutable)
   const notes: Notes = {}
-  await kind.hooks.beforeWrite?.({ tx, editor, before, next, given, input: inputOf(kind, values), notes } as never)
+  const write = { tx, editor, before, next, given, input: inputOf(kind, values), notes }
+  await beforeWrite(kind, write)
   await refuseFaults(editor, tx, kind, stored, next)
   const changed = changedColumns(stored, next)
   if (changed.length === 0) return findRow(typed, tx.db, companyId, id)
@@ -419,7 +427,8 @@ export async function restoreResource<Row extends CommonRow>(
   const immutable = immutableFaults(kind, new Set(Object.keys(values)), stored, next)
   if (immutable.size > 0) throw faultsError(immutable)
   const notes: Notes = {}
-  await kind.hooks.beforeWrite?.({ tx, editor, before: null, next, given: NONE, input: {}, notes } as never)
+  const write = { tx, editor, before: null, next, given: NONE, input: {}, notes }
+  await beforeWrite(kind, write)
   await refuseFaults(editor, tx, kind, null, next)
   const set = Object.fromEntries(changedColumns(stored, next).map(column => [column, next[column]]))
   const stamp = { version: before.version + 1, updated_at: new Date(hub.now()), updated_by: userId }

@@ -187,6 +187,8 @@ class RegistryKind {
       if (!(error instanceof ApiError)) throw error
       for (const [field, [fault]] of Object.entries(error.more.errors ?? {})) if (fault) faults.set(field, fault)
     }
+    const missing = this.kind.hooks.missing?.(spec)
+    if (missing) faults.set(...missing)
     for (const [key, , field] of this.fields)
       if (field.immutable && existing !== null && JSON.stringify(existing.spec[key]) !== JSON.stringify(spec[key]))
         faults.set(key, words('immutable'))
