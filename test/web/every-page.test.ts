@@ -8,11 +8,13 @@ import { type Json, type SiteProcess, startSiteProcess } from '../support/site.t
 import { until } from '../support/until.ts'
 import { signIn, startBrowser, violationsOf } from './browser.ts'
 
+/**
+ * A page is loaded once a width, since it is laid out and moves by its width as it loads, and is judged whole; then its
+ * colours are turned, on which nothing but colours depends. Either scheme is once the one that pages are loaded in.
+ */
 const looks = [
-  { colorScheme: 'light', width: 1280 },
-  { colorScheme: 'dark', width: 1280 },
-  { colorScheme: 'light', width: 360 },
-  { colorScheme: 'dark', width: 360 },
+  { width: 1280, colorScheme: 'light', turned: 'dark' },
+  { width: 360, colorScheme: 'dark', turned: 'light' },
 ] as const
 
 /** Agents that report so seldom count as lost after a quarter of an hour. */
@@ -106,7 +108,11 @@ const addresses = (): readonly (readonly [name: string, address: string | null])
 /** What Chromium makes of rounding to whole pixels; nobody sees it. */
 const SHIFT_MAX = 0.001
 
-async function judge(page: Page, name: string, faults: string[], width: number): Promise<void> {
+const overEdge = (page: Page): Promise<number> =>
+  page.evaluate<number>('document.documentElement.scrollWidth - document.documentElement.clientWidth')
+
+/** What is wrong with the page as it is; `rules`: those of axe-core that are asked. */
+async function faultsOf(page: Page, rules: 'all' | 'colour'): Promise<string[]> {
   const shifts = (await page.evaluate(`new Promise(resolve => {
     new PerformanceObserver((list, observer) => {
       observer.disconnect()
@@ -115,10 +121,12 @@ async function judge(page: Page, name: string, faults: string[], width: number):
     }).observe({ type: 'layout-shift', buffered: true })
     setTimeout(() => resolve([]), 200)
   })`)) as string[]
-  for (const shift of shifts) faults.push(`${name} at ${width}: layout shift ${shift}`)
-  const over = await page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')
-  if (Number(over) > 0) faults.push(`${name} at ${width}: ${over} px over the edge`)
-  for (const violation of await violationsOf(page)) faults.push(`${name} at ${width}: ${violation}`)
+  const over = await overEdge(page)
+  return [
+    ...shifts.map(shift => `layout shift ${shift}`),
+    ...(over > 0 ? [`${over} px over the edge`] : []),
+    ...(await violationsOf(page, rules)),
+  ]
 }
 
 async function openSite(context: BrowserContext): Promise<Page> {
@@ -130,8 +138,8 @@ async function openSite(context: BrowserContext): Promise<Page> {
   return page
 }
 
-for (const { colorScheme, width } of looks)
-  test(`every page at ${width} px, ${colorScheme}: no violation, no refusal, no other host, no shift, nothing over the edge`, async () => {
+for (const { width, colorScheme, turned } of looks)
+  test(`every page at ${width} px, ${colorScheme} and ${turned}: no violation, no refusal, no other host, no shift, nothing over the edge`, async () => {
     const faults: string[] = []
     const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme, locale: 'en-GB' })
     const page = await openSite(context)
@@ -142,14 +150,15 @@ for (const { colorScheme, width } of looks)
       await page.locator('main h1').first().waitFor()
       // The stream has said that what is shown is of now: the page is what a person sees.
       await page.locator('.connection[data-state="live"]').waitFor()
-      await judge(page, name, faults, width)
+      for (const [scheme, rules] of [[colorScheme, 'all'] as const, [turned, 'colour'] as const]) {
+        await page.emulateMedia({ colorScheme: scheme })
+        for (const fault of await faultsOf(page, rules)) faults.push(`${name} at ${width}, ${scheme}: ${fault}`)
+      }
+      await page.emulateMedia({ colorScheme })
     }
     await context.close()
     expect(faults).toEqual([])
-  }, 120_000)
-
-const overEdge = (page: Page): Promise<number> =>
-  page.evaluate<number>('document.documentElement.scrollWidth - document.documentElement.clientWidth')
+  }, 240_000)
 
 /** A text 40 % longer, as other languages are: what stands in braces is filled in and stays. */
 const longer = (text: string): string => text + ' ẋẋẋẋẋẋẋ'.repeat(12).slice(0, Math.ceil(text.length * 0.4) + 1)
