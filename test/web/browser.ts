@@ -1,6 +1,7 @@
 // A real browser without a window. Where none is installed the tests fail and say what to install.
 import { existsSync, readFileSync } from 'node:fs'
 import { type Browser, chromium, type Page } from 'playwright-core'
+import { atEnd } from '../support/at-end.ts'
 import type { SiteProcess } from '../support/site.ts'
 
 const places = [process.env.CHROMIUM ?? '', '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
@@ -20,6 +21,22 @@ export async function startBrowser(): Promise<Browser> {
       '--disable-sync',
     ],
   })
+}
+
+let shared: Browser | null = null
+
+/** The browser that the test files of a process share: each opens its own contexts, and ends with `closeContexts`. */
+export async function sharedBrowser(): Promise<Browser> {
+  if (shared?.isConnected()) return shared
+  const started = await startBrowser()
+  atEnd(() => started.close())
+  shared = started
+  return started
+}
+
+/** Leaves no page of a test file behind in the shared browser. */
+export async function closeContexts(): Promise<void> {
+  for (const context of shared?.contexts() ?? []) await context.close()
 }
 
 /** Fills in the login form that the page shows. */

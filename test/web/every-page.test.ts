@@ -6,7 +6,7 @@ import { type PageName, pageNames, pathOf } from '../../apps/hub/web/address/sit
 import { SimulatedAgent } from '../support/simulated-agent.ts'
 import { type Json, type SiteProcess, startSiteProcess } from '../support/site.ts'
 import { until } from '../support/until.ts'
-import { signIn, startBrowser, violationsOf } from './browser.ts'
+import { closeContexts, sharedBrowser, signIn, violationsOf } from './browser.ts'
 
 /**
  * A page is loaded once a width, since it is laid out and moves by its width as it loads, and is judged whole; then its
@@ -27,12 +27,12 @@ let base = ''
 const ids: Record<string, string> = {}
 
 beforeAll(async () => {
-  browser = await startBrowser()
+  browser = await sharedBrowser()
   site = await startSiteProcess({ args: ['--no-local-agent'], config: 'rate:\n  default_per_minute: 100000\n' })
   await fillSite()
 }, 120_000)
 afterAll(async () => {
-  await browser?.close()
+  await closeContexts()
   await site?.stop()
 }, 120_000)
 

@@ -19,7 +19,7 @@ import { Fuse, MemoryBus, MemoryStore } from '../sim/durable.ts'
 import { START_MS } from '../sim/plan.ts'
 import { type Random, randomOf } from '../sim/random.ts'
 import { ruleRecord } from '../support/rule-record.ts'
-import { startBrowser } from './browser.ts'
+import { closeContexts, sharedBrowser } from './browser.ts'
 import type { JudgePage } from './judge-page.ts'
 
 const POLICY = "default-src 'none'; script-src 'self'; worker-src 'self'"
@@ -57,14 +57,14 @@ beforeAll(async () => {
       return file ? new Response(file, { headers }) : new Response(null, { status: 404 })
     },
   })
-  browser = await startBrowser()
+  browser = await sharedBrowser()
   page = await browser.newPage()
   await page.goto(server.url.href)
   await page.waitForFunction(() => 'judgePage' in globalThis)
 })
 
 afterAll(async () => {
-  await browser?.close()
+  await closeContexts()
   await server?.stop(true)
 })
 

@@ -6,7 +6,7 @@ import { AdminListener } from '../api/admin-listener.ts'
 import { type Json, type Tenant, TestHub } from '../api/hub-harness.ts'
 import { ruleRecord } from '../support/rule-record.ts'
 import { until } from '../support/until.ts'
-import { startBrowser } from './browser.ts'
+import { closeContexts, sharedBrowser } from './browser.ts'
 import { newPerson, PASSWORD } from './visitor.ts'
 
 const STEP_MS = 30_000
@@ -68,7 +68,7 @@ beforeAll(async () => {
     await tenant.call('POST', '/servers', { name, tags })
   slug = (await tenant.call('GET', '/companies')).body.data[0]?.slug
   const person = await newPerson(hub, tenant.companyId)
-  browser = await startBrowser()
+  browser = await sharedBrowser()
   page = await browser.newPage({ viewport: { width: 1280, height: 900 }, locale: 'en-GB' })
   page.setDefaultTimeout(20_000)
   page.on('pageerror', error => faults.push(`script: ${error.message}`))
@@ -82,7 +82,7 @@ beforeAll(async () => {
   await page.waitForURL(/\/c\//)
 }, 120_000)
 afterAll(async () => {
-  await browser?.close()
+  await closeContexts()
   await admin?.stop()
   await hub?.stop()
 }, 120_000)

@@ -5,7 +5,7 @@ import { metrics } from '../../core/series/catalogue.ts'
 import { SimulatedAgent } from '../support/simulated-agent.ts'
 import { type SiteProcess, startSiteProcess } from '../support/site.ts'
 import { until } from '../support/until.ts'
-import { startBrowser } from './browser.ts'
+import { closeContexts, sharedBrowser } from './browser.ts'
 
 const HOUR_MS = 3_600_000
 const HOSTILE = '<img src=x onerror=alert(1)>"&'
@@ -31,7 +31,7 @@ describe('the page of a server', () => {
 
   beforeAll(async () => {
     site = await startSiteProcess({ args: ['--no-local-agent'], config: 'rate:\n  default_per_minute: 100000\n' })
-    browser = await startBrowser()
+    browser = await sharedBrowser()
     const tags = ['db', HOSTILE]
     const made = await site.api('POST', '/api/v1/servers', { name: 'db-primary', hostname: 'db-primary', tags })
     serverId = made.body.data.id
@@ -79,7 +79,7 @@ describe('the page of a server', () => {
     base = /.*\/c\/[^/]+/.exec(page.url())?.[0] ?? ''
   }, 120_000)
   afterAll(async () => {
-    await browser?.close()
+    await closeContexts()
     await site?.stop()
   })
 

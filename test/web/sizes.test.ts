@@ -2,13 +2,13 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
 import { type SiteProcess, startSiteProcess } from '../support/site.ts'
-import { signIn, startBrowser } from './browser.ts'
+import { closeContexts, sharedBrowser, signIn } from './browser.ts'
 
 let site: SiteProcess
 let browser: Browser
 
 beforeAll(async () => {
-  browser = await startBrowser()
+  browser = await sharedBrowser()
   site = await startSiteProcess({ args: ['--no-local-agent'], config: 'rate:\n  default_per_minute: 100000\n' })
   for (let number = 0; number < 60; number++)
     await site.api('POST', '/api/v1/servers', {
@@ -20,7 +20,7 @@ beforeAll(async () => {
     })
 }, 120_000)
 afterAll(async () => {
-  await browser?.close()
+  await closeContexts()
   await site?.stop()
 }, 120_000)
 

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { type Json, type Tenant, TestHub } from '../../api/hub-harness.ts'
 import { until } from '../../support/until.ts'
-import { startBrowser } from '../browser.ts'
+import { closeContexts, sharedBrowser } from '../browser.ts'
 import { logIn, newPerson, PASSWORD, slugOf } from '../visitor.ts'
 
 let hub: TestHub
@@ -13,10 +13,10 @@ let collector: Awaited<ReturnType<TestHub['collector']>>
 beforeAll(async () => {
   hub = await TestHub.start({ 'rate.session_per_minute': 100_000, 'rate.web_per_minute': 100_000 })
   collector = await hub.collector()
-  browser = await startBrowser()
+  browser = await sharedBrowser()
 }, 120_000)
 afterAll(async () => {
-  await browser?.close()
+  await closeContexts()
   await hub?.stop()
 }, 120_000)
 

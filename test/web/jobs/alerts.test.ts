@@ -7,7 +7,7 @@ import type { Browser, Page } from 'playwright-core'
 import { AdminListener } from '../../api/admin-listener.ts'
 import { type Json, type Tenant, TestHub } from '../../api/hub-harness.ts'
 import { until } from '../../support/until.ts'
-import { startBrowser, violationsOf } from '../browser.ts'
+import { closeContexts, sharedBrowser, violationsOf } from '../browser.ts'
 import { logIn, newPerson, PASSWORD, slugOf } from '../visitor.ts'
 
 let hub: TestHub
@@ -73,10 +73,10 @@ beforeAll(async () => {
   collector = await hub.collector(admin.url)
   tenant = await hub.tenant()
   way = await Way.to(hub.url)
-  browser = await startBrowser()
+  browser = await sharedBrowser()
 }, 120_000)
 afterAll(async () => {
-  await browser?.close()
+  await closeContexts()
   way?.stop()
   await hub?.stop()
   await admin?.stop()

@@ -4,7 +4,7 @@ import type { Browser } from 'playwright-core'
 import { AdminListener } from '../../api/admin-listener.ts'
 import { type Json, TestHub } from '../../api/hub-harness.ts'
 import { until } from '../../support/until.ts'
-import { startBrowser } from '../browser.ts'
+import { closeContexts, sharedBrowser } from '../browser.ts'
 import { logIn, newPerson, slugOf } from '../visitor.ts'
 
 const HOUR_MS = 3_600_000
@@ -17,10 +17,10 @@ beforeAll(async () => {
   hub = await TestHub.start({ 'rate.session_per_minute': 100_000, 'rate.web_per_minute': 100_000 })
   admin = new AdminListener()
   await hub.collector(admin.url)
-  browser = await startBrowser()
+  browser = await sharedBrowser()
 }, 120_000)
 afterAll(async () => {
-  await browser?.close()
+  await closeContexts()
   await hub?.stop()
   await admin?.stop()
 }, 120_000)

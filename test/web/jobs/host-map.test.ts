@@ -6,7 +6,7 @@ import type { Browser, Page } from 'playwright-core'
 import { SimulatedAgent } from '../../support/simulated-agent.ts'
 import { type SiteProcess, startSiteProcess } from '../../support/site.ts'
 import { until } from '../../support/until.ts'
-import { signIn, startBrowser } from '../browser.ts'
+import { closeContexts, sharedBrowser, signIn } from '../browser.ts'
 
 const AXE = readFileSync(Bun.resolveSync('axe-core/axe.min.js', import.meta.dir), 'utf8')
 
@@ -23,7 +23,7 @@ let browser: Browser
 const ids: Record<string, string> = {}
 
 beforeAll(async () => {
-  browser = await startBrowser()
+  browser = await sharedBrowser()
   site = await startSiteProcess({ args: ['--no-local-agent'], config: 'rate:\n  default_per_minute: 100000\n' })
   for (const [name, datacenter, role, tags, cpu, disk] of fleet) {
     const body = { name, hostname: `${name}.example.test`, datacenter, role, tags }
@@ -46,7 +46,7 @@ beforeAll(async () => {
   })
 }, 120_000)
 afterAll(async () => {
-  await browser?.close()
+  await closeContexts()
   await site?.stop()
 }, 120_000)
 

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import type { Browser, Page } from 'playwright-core'
 import { type Tenant, TestHub } from '../../api/hub-harness.ts'
 import { until } from '../../support/until.ts'
-import { startBrowser } from '../browser.ts'
+import { closeContexts, sharedBrowser } from '../browser.ts'
 import { logIn, newPerson, slugOf } from '../visitor.ts'
 
 const AXE = readFileSync(Bun.resolveSync('axe-core/axe.min.js', import.meta.dir), 'utf8')
@@ -43,14 +43,14 @@ beforeAll(async () => {
   hub = await TestHub.start({ 'rate.session_per_minute': 100_000, 'rate.web_per_minute': 100_000 })
   collector = await hub.collector()
   tenant = await hub.tenant()
-  browser = await startBrowser()
+  browser = await sharedBrowser()
   databaseId = await newServer('shop-db-1')
   await newServer('shop-web-1')
   await newAlert(databaseId, 'Orders are late', 'critical')
   alertId = (await tenant.call('GET', '/monitoring/alerts')).body.data[0].id
 }, 120_000)
 afterAll(async () => {
-  await browser?.close()
+  await closeContexts()
   await hub?.stop()
 }, 120_000)
 

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
 import { type Json, type Tenant, TestHub } from '../../api/hub-harness.ts'
 import { until } from '../../support/until.ts'
-import { startBrowser } from '../browser.ts'
+import { closeContexts, sharedBrowser } from '../browser.ts'
 import { logIn, newPerson, slugOf } from '../visitor.ts'
 
 let hub: TestHub
@@ -15,10 +15,10 @@ beforeAll(async () => {
   hub = await TestHub.start({ 'rate.session_per_minute': 100_000, 'rate.web_per_minute': 100_000 })
   collector = await hub.collector()
   tenant = await hub.tenant()
-  browser = await startBrowser()
+  browser = await sharedBrowser()
 }, 120_000)
 afterAll(async () => {
-  await browser?.close()
+  await closeContexts()
   await hub?.stop()
 }, 120_000)
 

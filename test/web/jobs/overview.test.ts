@@ -6,7 +6,7 @@ import type { Browser, Page } from 'playwright-core'
 import { type Json, type Tenant, TestHub } from '../../api/hub-harness.ts'
 import { SimulatedAgent } from '../../support/simulated-agent.ts'
 import { type SiteProcess, startSiteProcess } from '../../support/site.ts'
-import { signIn, startBrowser, violationsOf } from '../browser.ts'
+import { closeContexts, sharedBrowser, signIn, violationsOf } from '../browser.ts'
 import { logIn, newPerson, slugOf } from '../visitor.ts'
 
 let hub: TestHub
@@ -17,12 +17,12 @@ beforeAll(async () => {
   const started = [
     TestHub.start({ 'rate.session_per_minute': 100_000, 'rate.web_per_minute': 100_000 }),
     startSiteProcess({ args: ['--no-local-agent'] }),
-    startBrowser(),
+    sharedBrowser(),
   ] as const
   ;[hub, site, browser] = await Promise.all(started)
 }, 120_000)
 afterAll(async () => {
-  await browser?.close()
+  await closeContexts()
   await hub?.stop()
   await site?.stop()
 }, 120_000)

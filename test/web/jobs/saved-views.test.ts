@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
 import { type Tenant, TestHub } from '../../api/hub-harness.ts'
-import { startBrowser, violationsOf } from '../browser.ts'
+import { closeContexts, sharedBrowser, violationsOf } from '../browser.ts'
 import { logIn, newPerson, type Person, slugOf } from '../visitor.ts'
 
 let hub: TestHub
@@ -19,10 +19,10 @@ beforeAll(async () => {
     ['web-2', ['web']],
   ] as const)
     await tenant.call('POST', '/servers', { name, hostname: `${name}.example.test`, tags })
-  browser = await startBrowser()
+  browser = await sharedBrowser()
 }, 120_000)
 afterAll(async () => {
-  await browser?.close()
+  await closeContexts()
   await hub?.stop()
 }, 120_000)
 
