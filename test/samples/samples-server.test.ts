@@ -55,8 +55,12 @@ describe('the samples store on a ClickHouse server', () => {
     expect(troubles[0]).toStartWith('cannot reach the samples store')
 
     server = startClickHouseServer(port)
-    await until('the first sample', async () => (await client.stats()).rowsStored === 1)
-    expect(await client.stats()).toMatchObject({ isReady: true, lagEntries: 0 })
+    // The row counts once it is stored, and the entry leaves the bus a moment later.
+    await until('the first sample', async () => {
+      const { rowsStored, lagEntries } = await client.stats()
+      return rowsStored === 1 && lagEntries === 0
+    })
+    expect(await client.stats()).toMatchObject({ isReady: true })
     expect(await client.latestValues(COMPANY, SERVER, ['disk_used_percent'], NOW - 60 * MINUTE_MS)).toEqual([
       { metric: 'disk_used_percent', labels: { mount: "/it's" }, value: 1, tsMs: NOW - 10 * MINUTE_MS },
     ])
