@@ -1,5 +1,4 @@
-// Loaded before the test files of a process (bunfig.toml): what they share is ended after the last of them.
-import { afterAll } from 'bun:test'
+// What the test files of a process share is ended after the last of them.
 
 const ends: (() => Promise<void>)[] = []
 
@@ -8,6 +7,6 @@ export function atEnd(end: () => Promise<void>): void {
   ends.push(end)
 }
 
-afterAll(async () => {
+export async function endShared(): Promise<void> {
   for (const end of ends) await end()
-}, 60_000)
+}
