@@ -154,16 +154,24 @@ function pendingOf(tx: Tx, kind: Kind, resource: NewResource): Pending {
   return { tx, editor, before: null, next, given, input, notes: {}, faults: new Map(), id, action }
 }
 
-/** What a kind has to say before a write: what is missing, then its own hook. */
-async function beforeWrite({ hooks }: Kind, write: { readonly next: Unchecked }): Promise<void> {
-  const missing = hooks.missing?.(write.next)
+/** Throws 422 on a field that what the others say asks for. */
+function refuseMissing({ hooks }: Kind, { next }: { readonly next: Unchecked }): void {
+  const missing = hooks.missing?.(next)
   if (missing) throw invalid({ [missing[0]]: missing[1] })
-  await hooks.beforeWrite?.(write as never)
+}
+
+async function beforeWrite(kind: Kind, write: { readonly next: Unchecked }): Promise<void> {
+  refuseMissing(kind, write)
+  await kind.hooks.beforeWrite?.(write as never)
 }
 
 async function beforeInserts(kind: Kind, writes: readonly Pending[]): Promise<void> {
-  if (kind.hooks.beforeInserts) await kind.hooks.beforeInserts(writes as never)
-  else for (const write of writes) await beforeWrite(kind, write)
+  if (!kind.hooks.beforeInserts) {
+    for (const write of writes) await beforeWrite(kind, write)
+    return
+  }
+  for (const write of writes) refuseMissing(kind, write)
+  await kind.hooks.beforeInserts(writes as never)
 }
 
 async function afterInserts(

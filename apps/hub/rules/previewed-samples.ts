@@ -34,7 +34,8 @@ const questions = pLimit(ASKED_AT_ONCE)
 
 /** Samples are read from now on, for as long as a user waits. */
 export const startReading = ({ hub, companyId }: Tenant): Reading => ({
-  ...{ hub, companyId },
+  hub,
+  companyId,
   endsAtMs: hub.now() + READING_MS,
 })
 
