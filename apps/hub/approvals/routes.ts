@@ -82,7 +82,7 @@ const tickets: readonly Route[] = [
     body: Type.Object({ comment, all_of_run: optional(boolean()) }),
     answer: Type.Object({
       data: Type.Union([ticketResponse, listed(ticketResponse)]),
-      refused: Type.Optional(listed(Type.Object({ id: string(), reason: string() }))),
+      refused: Type.Optional(listed(Type.Object({ id: string(), reason: string(), message: string() }))),
     }),
     async handle(context) {
       const { body, resource } = context

@@ -127,7 +127,7 @@ async function shownAgain(context: RouteContext, id: string): Promise<ShownTicke
   return shown
 }
 
-type RefusedTicket = { readonly id: string; readonly reason: string }
+type RefusedTicket = { readonly id: string; readonly reason: string; readonly message: string }
 
 /** Approves every ticket of the run that waits for the caller, and names those that do not. */
 export async function approveAllOfRun(
@@ -148,8 +148,10 @@ export async function approveAllOfRun(
         outcome.done.push(id)
       } catch (error) {
         if (!(error instanceof ApiError)) throw error
-        const [texts] = Object.values(error.more.errors ?? {})
-        outcome.refused.push({ id, reason: render(texts?.[0] ?? error.text, language) })
+        const [[field, texts] = []] = Object.entries(error.more.errors ?? {})
+        // As answers to one decision say it: their reason, or the field at which they refuse.
+        const reason = error.more.reason ?? field ?? error.code
+        outcome.refused.push({ id, reason, message: render(texts?.[0] ?? error.text, language) })
       }
     await notices.tell(hub, tx, { name: caller.user.name, comment: comment ?? '' })
     return outcome

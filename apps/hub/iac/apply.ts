@@ -5,19 +5,16 @@ import { and, asc, eq, sql } from 'drizzle-orm'
 import { approvalOf, decideItem, type ItemStatus, statusAfterApply } from '../../../core/iac/run-status.ts'
 import type { TicketState } from '../../../core/lifecycle/approval.ts'
 import type { Hub } from '../hub-context.ts'
-import { iacBindings, iacItems, iacRuns } from '../platform/db/schema-iac.ts'
+import { iacItems, iacRuns } from '../platform/db/schema-iac.ts'
 import { inTransaction, lockCompany, type Tx } from '../platform/db/transaction.ts'
 import { ApiError } from '../platform/http/api-error.ts'
 import { type Language, render } from '../platform/http/api-texts.ts'
 import { toApiError } from '../platform/http/respond.ts'
 import { type Applier, actingContext, hubWithin, loadApplier } from './acting.ts'
-import { compareItem } from './compare.ts'
 import { isKindPermissionNeeded } from './iac-settings.ts'
 import { manifestKind } from './kinds/kinds.ts'
-import type { Existing, ManifestKind, Writing } from './kinds/manifest-kind.ts'
-import { bindingsOf } from './match-existing.ts'
-import { findNames } from './name-book.ts'
 import { addRunEvent } from './run-events.ts'
+import { ItemFailure, writeItem } from './write-item.ts'
 
 const QUEUE = 'iac.apply'
 /** A run that nobody has worked on for so long is taken up again. */
@@ -26,9 +23,6 @@ const ERROR_MAX = 2000
 
 type Run = typeof iacRuns.$inferSelect
 type Item = typeof iacItems.$inferSelect
-
-/** The item cannot be applied, for a reason that people are told. */
-class ItemFailure extends Error {}
 
 /** Asks for a run to be applied, in the transaction that marks it as queued. */
 export const enqueueApply = (hub: Hub, tx: Tx, run: Pick<Run, 'id' | 'companyId'>): void =>
@@ -49,66 +43,6 @@ function failureText(error: unknown, language: Language): string | null {
   return `${text}${named.length > 0 ? ` (${named.join(', ')})` : ''}`.slice(0, ERROR_MAX)
 }
 
-const staleText = (item: Item, existing: Existing | null): string => {
-  if (item.resourceId === null) return 'stale: it exists since it was planned'
-  if (existing === null) return 'stale: it is gone since it was planned'
-  if (existing.version === 0) return 'stale: it was changed since it was planned'
-  return `stale: planned at version ${item.baseVersion}, now ${existing.version}`
-}
-
-/** The resource of an item as it is now, and the spec that was applied last under the item's name. */
-async function current(writing: Writing, kind: ManifestKind, item: Item) {
-  const { bySlug } = await bindingsOf(writing, item.kind, [item.name], [])
-  const binding = bySlug.get(item.name)
-  const id = item.resourceId ?? binding?.resource_id
-  const [known] = id === undefined ? [] : await kind.byIds(writing, [id])
-  if (known) return { existing: known, applied: binding?.applied_spec ?? null }
-  if (item.resourceId !== null || item.action !== 'create' || !kind.isNameUnique)
-    return { existing: null, applied: null }
-  const [found] = await kind.candidates(writing, item.spec ?? {}, item.name)
-  return { existing: found ?? null, applied: null }
-}
-
-async function bind(writing: Writing, kind: ManifestKind, item: Item, resourceId: string): Promise<void> {
-  const row = {
-    resourceKind: kind.resourceKind,
-    resourceId,
-    appliedSpec: item.spec ?? {},
-    runId: item.runId,
-    // What it drifted before is looked at again.
-    isStale: true,
-    updatedAt: new Date(writing.hub.now()),
-  }
-  await writing.tx.db
-    .insert(iacBindings)
-    .values({ companyId: item.companyId, kind: item.kind, slug: item.name, ...row })
-    .onConflictDoUpdate({ target: [iacBindings.companyId, iacBindings.kind, iacBindings.slug], set: row })
-}
-
-async function write(writing: Writing, kind: ManifestKind, item: Item): Promise<string | null> {
-  const references = item.spec === null ? [] : kind.referencesOf(item.spec)
-  const find = await findNames(writing, references, new Map())
-  const missing = references.find(({ kind, name, isOptional }) => !isOptional && !find(kind, name))
-  if (missing) throw new ItemFailure(`there is no ${missing.kind} ${missing.name}`)
-  const { existing, applied } = await current(writing, kind, item)
-  const now = compareItem(kind, { slug: item.name, spec: item.spec, applied }, existing, find)
-  if (now.hash !== item.diffHash) throw new ItemFailure(staleText(item, existing))
-  switch (now.action) {
-    case 'create':
-      return kind.create(writing, now.whole, find, item.name)
-    case 'update': {
-      const changed = new Set(now.diff.map(({ field }) => field.split('.')[0] ?? field))
-      if (existing) await kind.update(writing, existing, changed, now.whole, find)
-      return existing?.id ?? null
-    }
-    case 'delete':
-      if (existing) await kind.remove(writing, existing)
-      return existing?.id ?? null
-    case 'none':
-      return existing?.id ?? null
-  }
-}
-
 async function applyItem(hub: Hub, run: Run, item: Item, applier: Applier): Promise<void> {
   const kind = manifestKind(item.kind)
   if (kind === null) throw new ItemFailure(`there is no kind ${item.kind} any more`)
@@ -127,19 +61,8 @@ async function applyItem(hub: Hub, run: Run, item: Item, applier: Applier): Prom
     if (!locked || locked.status === 'applied') return
     const note = { iac_run: { old: null, new: run.id } }
     const context = actingContext(within, applier, item.companyId, run.applierHolds, run.applyLanguage, note)
-    const writing = { hub: within, db: tx.db, companyId: item.companyId, context, tx }
-    const resourceId = await write(writing, kind, item)
-    if (item.action === 'delete')
-      await tx.db
-        .delete(iacBindings)
-        .where(
-          and(
-            eq(iacBindings.companyId, item.companyId),
-            eq(iacBindings.kind, item.kind),
-            eq(iacBindings.slug, item.name),
-          ),
-        )
-    else if (resourceId !== null) await bind(writing, kind, item, resourceId)
+    const writing = { hub: within, db: tx.db, companyId: item.companyId, context, tx, trial: null }
+    const resourceId = await writeItem(writing, kind, item)
     await tx.db
       .update(iacItems)
       .set({ status: 'applied', error: null, resourceId, appliedAt: new Date(hub.now()) })

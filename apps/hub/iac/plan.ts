@@ -1,20 +1,22 @@
 // The plan of a run (document 1 "IaC run status"; resources.md R-035 to R-039): what each manifest would do to what
-// exists now, in which order, or every fault. Nothing is written.
+// exists now, in which order, or every fault. What it would write is tried out and undone.
 import { createHash } from 'node:crypto'
 import { applyOrder } from '../../../core/iac/apply-order.ts'
 import { type ItemAction, titleOfPlan } from '../../../core/iac/run-status.ts'
 import type { FieldDiff } from '../../../core/iac/spec-diff.ts'
 import type { Unchecked } from '../../../core/json-object.ts'
 import type { RunError, RunFile } from '../platform/db/schema-iac.ts'
-import { render } from '../platform/http/api-texts.ts'
+import { render, type Words } from '../platform/http/api-texts.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { type Compared, compareItem, desiredName } from './compare.ts'
+import { fieldFault, sameResourceFault, specFault } from './fault-place.ts'
 import { isKindPermissionNeeded } from './iac-settings.ts'
-import type { NameFinder, Reading, Reference } from './kinds/manifest-kind.ts'
+import type { NameFinder, Reading } from './kinds/manifest-kind.ts'
 import { partName } from './kinds/names-by-id.ts'
 import { type Manifest, readManifest, type SentFile } from './manifest.ts'
 import { type Matched, matchExisting } from './match-existing.ts'
 import { findNames, madeKey } from './name-book.ts'
+import { type Trial, tryItems } from './try-items.ts'
 import { usableCompaniesBySlug } from './usable-companies.ts'
 
 const LEAVES_MAX = 10_000
@@ -82,12 +84,6 @@ function leafItems(value: unknown): number {
     : 0
 }
 
-const faultAt = ({ path, lineOf }: Manifest, at: Reference['at'], message: string): RunError => ({
-  path,
-  line: lineOf(['spec', ...at]),
-  message,
-})
-
 /** Manifests that mean one resource: every one after the first is a fault that names both. */
 function sameResource(matched: readonly Matched[]): RunError[] {
   const seen = new Map<string, string>()
@@ -99,9 +95,7 @@ function sameResource(matched: readonly Matched[]): RunError[] {
       keys.push(`${companyId} ${kind.kind} name ${desiredName(spec, slug).toLowerCase()}`)
     const other = keys.map(key => seen.get(key)).find(each => each !== undefined)
     for (const key of keys) if (!seen.has(key)) seen.set(key, path)
-    return other === undefined
-      ? []
-      : [{ path, line: null, message: `${kind.kind} ${slug}: ${other} and ${path} are about the same resource` }]
+    return other === undefined ? [] : [sameResourceFault(manifest, other)]
   })
 }
 
@@ -151,7 +145,7 @@ async function refer(reading: Reading, { manifest }: Matched, made: ReturnType<t
   const errors = references
     .filter(({ kind, name, isOptional }) => !isOptional && find(kind, name) === null)
     .map(({ kind, name, at }) =>
-      faultAt(manifest, at, `spec.${at.join('.')}: there is no ${kind} ${name}, and no manifest of the run makes it`),
+      specFault(manifest, at, `there is no ${kind} ${name}, and no manifest of the run makes it`),
     )
   const paths = references.flatMap(({ kind, name }) => made.get(madeKey(kind, name))?.path ?? [])
   return { refersTo: [...new Set(paths)].filter(path => path !== manifest.path), errors, find }
@@ -178,7 +172,7 @@ async function planItem(
   { manifest, existing, isBound, applied }: Matched,
   { refersTo, find }: Referred,
   needsPermission: boolean,
-): Promise<{ item: PlannedItem; errors: RunError[] }> {
+): Promise<{ item: PlannedItem; whole: Unchecked; errors: RunError[] }> {
   const { kind, slug, path, companyId } = manifest
   const compared: Compared = compareItem(
     kind,
@@ -207,10 +201,13 @@ async function planItem(
     forbidden: needsPermission && compared.action !== 'none' && !context.caller.permissions.has(requires),
     ...traitsOf(compared.whole),
   }
-  const errors = [...faults].map(([field, text]) =>
-    faultAt(manifest, field.split('.'), `spec.${field}: ${render(text, context.language)}`),
-  )
-  return { item, errors }
+  const said = (text: Words): string => render(text, context.language)
+  const written = manifest.isAbsent ? [] : (kind.writtenFaults?.(manifest.spec) ?? [])
+  const errors = [
+    ...[...written].map(([field, text]) => specFault(manifest, field.split('.'), said(text))),
+    ...[...faults].map(([field, text]) => fieldFault(manifest, compared.whole, field, said(text))),
+  ]
+  return { item, whole: compared.whole, errors }
 }
 
 async function matchAll(context: RouteContext, manifests: readonly Manifest[]): Promise<Matched[]> {
@@ -238,6 +235,7 @@ function ordered(items: readonly PlannedItem[], matched: readonly Matched[]): Pl
 async function planMatched(context: RouteContext, matched: readonly Matched[]) {
   const { hub } = context
   const errors: RunError[] = [...sameResource(matched), ...boundElsewhere(matched)]
+  const trials = new Map<string, Trial>()
   const items: PlannedItem[] = []
   const needsPermission = await isKindPermissionNeeded(hub, context.companyId)
   for (const each of matched) {
@@ -246,12 +244,16 @@ async function planMatched(context: RouteContext, matched: readonly Matched[]) {
     const referred = await refer(reading, each, madeBy(matched, companyId))
     errors.push(...referred.errors)
     if (referred.errors.length > 0) continue
-    const planned = await planItem(context, reading, each, referred, needsPermission)
-    items.push(planned.item)
-    errors.push(...planned.errors)
+    const { item, whole, errors: faults } = await planItem(context, reading, each, referred, needsPermission)
+    items.push(item)
+    errors.push(...faults)
+    if (faults.length === 0) trials.set(item.path, { item, manifest: each.manifest, whole })
   }
-  const sorted = errors.length > 0 ? [] : ordered(items, matched)
-  if (!Array.isArray(sorted)) return { items: [], errors: [sorted] }
+  const sorted = ordered(items, matched)
+  if (!Array.isArray(sorted)) return { items: [], errors: [...errors, sorted] }
+  const unmatched = new Set(errors.map(({ path }) => path))
+  const whole = sorted.flatMap(({ path }) => (unmatched.has(path) ? [] : (trials.get(path) ?? [])))
+  errors.push(...(await tryItems(context, whole)))
   return { items: sorted, errors }
 }
 

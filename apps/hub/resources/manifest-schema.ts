@@ -22,6 +22,16 @@ export const specFields = (kind: Pick<Kind, 'fields'>) =>
       : [[field.to === undefined ? name : specKeyOf(name), name, field] as const],
   )
 
+/** The place in a spec of a field of the API, or of a part of one. */
+export function specPlace(
+  fields: readonly (readonly [key: string, name: string, ...unknown[]])[],
+  field: string,
+): string {
+  const [first = '', ...rest] = field.split('.')
+  const key = fields.find(([, name]) => name === first)?.[0] ?? first
+  return [key, ...rest].join('.')
+}
+
 /** JSON Schema 2020-12 of the `spec` of a manifest; the name has `metadata.name` as its default there. */
 export function specSchemaOf(kind: Pick<Kind, 'fields'>): Unchecked {
   const properties: Record<string, Unchecked> = {}

@@ -75,13 +75,19 @@ export async function parseForm(kind: Form, mode: FormMode, body: unknown): Prom
   return values
 }
 
-/** The faults of one member of a list, under its place in it. */
-export async function under<T>(faults: Map<string, Words>, place: string, work: () => Promise<T>): Promise<T | null> {
+/** The faults of one member of a list, under its place in it; `named` says what a field is called there. */
+export async function under<T>(
+  faults: Map<string, Words>,
+  place: string,
+  work: () => Promise<T>,
+  named: (field: string) => string = field => field,
+): Promise<T | null> {
   try {
     return await work()
   } catch (error) {
     if (!(error instanceof ApiError) || !error.more.errors) throw error
-    for (const [field, [text]] of Object.entries(error.more.errors)) if (text) faults.set(`${place}.${field}`, text)
+    for (const [field, [text]] of Object.entries(error.more.errors))
+      if (text) faults.set(`${place}.${named(field)}`, text)
     return null
   }
 }

@@ -20,6 +20,7 @@ import {
   filled,
   itemsOf,
   judgePart,
+  keptParts,
   type PartFields,
   type PartRow,
   partFields,
@@ -174,20 +175,35 @@ async function partFaults(spec: Unchecked): Promise<Map<string, Words>> {
   return faults
 }
 
-async function applyMembers(writing: Writing, pool: PartRow, wanted: readonly Unchecked[], find: NameFinder) {
+async function applyMembers(
+  writing: Writing,
+  pool: PartRow,
+  place: string,
+  { before, wanted }: { readonly before: Unchecked | null; readonly wanted: readonly Unchecked[] },
+  find: NameFinder,
+) {
   const { tx, context } = writing
   const known = await partRows(writing, lbMemberKind, 'pool_id', [pool.id])
   const names = new Set(wanted.map(member => member.name))
   // The manifest is the whole of it: nobody is asked whether the pool still answers in between.
   for (const { id, name } of known)
     if (!names.has(name)) await deleteResource(tx, lbMemberKind, editorOf(context), id, {}, { force: true })
-  for (const member of wanted) {
+  const isKept = keptParts(before, 'members')
+  for (const [index, member] of wanted.entries()) {
+    if (isKept(member)) continue
     const body = { server_id: null, address: null, ...inputOf(fields.member, member, find, new Map()) }
-    await writePart(writing, lbMemberKind as Kind, known, pool.id, body)
+    const part = { parentId: pool.id, body, place: `${place}.members.${index}` }
+    await writePart(writing, lbMemberKind as Kind, known, part)
   }
 }
 
-async function applyParts(writing: Writing, deviceId: string, spec: Unchecked, find: NameFinder): Promise<void> {
+async function applyParts(
+  writing: Writing,
+  deviceId: string,
+  existing: Unchecked | null,
+  spec: Unchecked,
+  find: NameFinder,
+): Promise<void> {
   const { tx, context } = writing
   const editor = editorOf(context)
   const known = (kind: Pick<Kind, 'table'>) => partRows(writing, kind, 'device_id', [deviceId])
@@ -196,15 +212,23 @@ async function applyParts(writing: Writing, deviceId: string, spec: Unchecked, f
   for (const server of await known(virtualServerKind))
     if (spec.virtual_servers && isGone(servers, server)) await deleteResource(tx, virtualServerKind, editor, server.id)
   const before = await known(lbPoolKind)
-  for (const pool of pools) {
-    const body = inputOf(fields.pool, pool, find, new Map())
-    const row = await writePart(writing, lbPoolKind as Kind, before, deviceId, body)
-    if (pool.members) await applyMembers(writing, row, itemsOf(pool.members), find)
+  const isKept = keptParts(existing, 'pools')
+  for (const [index, pool] of pools.entries()) {
+    if (isKept(pool)) continue
+    const [body, place] = [inputOf(fields.pool, pool, find, new Map()), `pools.${index}`]
+    const row = await writePart(writing, lbPoolKind as Kind, before, { parentId: deviceId, body, place })
+    const former = itemsOf(existing?.pools).find(({ name }) => name === pool.name) ?? null
+    if (pool.members) await applyMembers(writing, row, place, { before: former, wanted: itemsOf(pool.members) }, find)
   }
   const ids = new Map((await known(lbPoolKind)).map(pool => [pool.name, pool.id]))
   const present = await known(virtualServerKind)
-  for (const server of servers)
-    await writePart(writing, virtualServerKind as Kind, present, deviceId, inputOf(fields.server, server, find, ids))
+  const isSame = keptParts(existing, 'virtual_servers')
+  for (const [index, server] of servers.entries()) {
+    if (isSame(server)) continue
+    const body = inputOf(fields.server, server, find, ids)
+    const wanted = { parentId: deviceId, body, place: `virtual_servers.${index}` }
+    await writePart(writing, virtualServerKind as Kind, present, wanted)
+  }
   for (const pool of before)
     if (spec.pools && isGone(pools, pool)) await deleteResource(tx, lbPoolKind, editor, pool.id)
 }
@@ -253,11 +277,11 @@ export const loadBalancerManifests: ManifestKind = {
   list: async (reading, filter, range) => withParts(reading, await device.list(reading, filter, range)),
   async create(writing, spec, find, slug) {
     const id = await device.create(writing, ofDevice(spec), find, slug)
-    await applyParts(writing, id, spec, find)
+    await applyParts(writing, id, null, spec, find)
     return id
   },
   async update(writing, existing, changed, spec, find) {
     await device.update(writing, existing, changed, ofDevice(spec), find)
-    if (PARTS.some(part => changed.has(part))) await applyParts(writing, existing.id, spec, find)
+    if (PARTS.some(part => changed.has(part))) await applyParts(writing, existing.id, existing.spec, spec, find)
   },
 }

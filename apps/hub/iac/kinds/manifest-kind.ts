@@ -37,7 +37,22 @@ export type NameFinder = (kind: string, name: string) => { readonly id: string |
 export type Reading = { readonly hub: Hub; readonly db: Executor; readonly companyId: string }
 
 /** A write for a person, in the transaction of an item: what `context` leads to is part of it. */
-export type Writing = Reading & { readonly context: RouteContext; readonly tx: Tx }
+export type Writing = Reading & {
+  readonly context: RouteContext
+  readonly tx: Tx
+  /** Of what will be undone: how many parts may still be written. What refuses nothing is left out. */
+  readonly trial: { partsLeft: number } | null
+}
+
+/** A trial has written as many parts as it may; the rest shows when it is applied. */
+export class TrialLimit extends Error {}
+
+/** Counts a part that is about to be written. Throws TrialLimit. */
+export function countPart({ trial }: Writing): void {
+  if (trial === null) return
+  if (trial.partsLeft === 0) throw new TrialLimit()
+  trial.partsLeft--
+}
 
 export type ExportFilter = {
   readonly name?: string | undefined
@@ -74,7 +89,11 @@ export type ManifestKind = {
   readonly partsOf?: (spec: Unchecked) => readonly { readonly kind: string; readonly name: string }[]
   /** The spec of a manifest in the form that `Existing.spec` has. */
   readonly normal: (spec: Unchecked, find: NameFinder) => Unchecked
-  /** What the database would refuse, by field; `spec` is whole, as it will be. */
+  /** What is wrong in how a spec was written, by field, which its normal form no longer shows. */
+  readonly writtenFaults?: (spec: Unchecked) => ReadonlyMap<string, Words>
+  /** The place in a spec of a field as the API names it, where it has another name there. */
+  readonly specField?: (field: string) => string
+  /** What needs no write to be refused, by field; `spec` is whole, as it will be. */
   readonly faults: (reading: Reading, spec: Unchecked, existing: Existing | null) => Promise<ReadonlyMap<string, Words>>
   /** Ids and display names of those that have one of the ids or, regardless of case, of the names. */
   readonly names: (reading: Reading, asked: Asked) => Promise<Named[]>

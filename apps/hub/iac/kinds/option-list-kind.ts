@@ -16,7 +16,7 @@ import {
 } from '../../options/options.ts'
 import { type Words, words } from '../../platform/http/api-texts.ts'
 import { boolean, listOf, optional, text } from '../../platform/http/request-schema.ts'
-import type { Existing, ManifestKind, Reading, Writing } from './manifest-kind.ts'
+import { countPart, type Existing, type ManifestKind, type Reading, type Writing } from './manifest-kind.ts'
 import { filled, itemsOf as objectsOf } from './parts.ts'
 
 const names = Object.keys(optionLists)
@@ -65,7 +65,8 @@ const isAs = (existing: Unchecked, item: Item): boolean =>
   Object.entries(item).every(([name, value]) => existing[name] === value)
 
 /** Makes a list what the spec says. */
-async function write({ context }: Writing, list: string, spec: Unchecked): Promise<void> {
+async function write(writing: Writing, list: string, spec: Unchecked): Promise<void> {
+  const { context } = writing
   const strict = typeof spec.strict === 'boolean' ? spec.strict : undefined
   const known = await itemsOf(context, list, undefined, false)
   const keyOf = ({ value }: { readonly value: string }): string => value.toLowerCase()
@@ -75,6 +76,7 @@ async function write({ context }: Writing, list: string, spec: Unchecked): Promi
   const ids: string[] = []
   for (const item of items) {
     const existing = known.find(each => keyOf(each) === keyOf(item))
+    if (!existing?.id || !isAs(existing, item)) countPart(writing)
     const stored = !existing?.id
       ? await addItem(context, list, item)
       : isAs(existing, item)

@@ -2,17 +2,18 @@
 // by its name, with the fields that its kind has in the registry.
 import { type TObject, type TSchema, Type } from '@sinclair/typebox'
 import { and, isNull, sql } from 'drizzle-orm'
+import { canonicalText } from '../../../../core/iac/spec-diff.ts'
 import { isObject, type Unchecked } from '../../../../core/json-object.ts'
 import { isAnyOf } from '../../platform/db/transaction.ts'
 import type { Words } from '../../platform/http/api-texts.ts'
-import { listOf, optional, text } from '../../platform/http/request-schema.ts'
+import { faultsError, listOf, optional, text } from '../../platform/http/request-schema.ts'
 import { editorOf } from '../../resources/editor.ts'
 import type { Values } from '../../resources/field.ts'
 import { columnNamed, type Form, type Kind } from '../../resources/kind.ts'
-import { specFields } from '../../resources/manifest-schema.ts'
+import { specFields, specPlace } from '../../resources/manifest-schema.ts'
 import { parseForm, under } from '../../resources/resource-form.ts'
 import { insertResource, updateResource } from '../../resources/write-resource.ts'
-import type { Reading, Writing } from './manifest-kind.ts'
+import { countPart, type Reading, type Writing } from './manifest-kind.ts'
 
 const NAMES_MAX = 20
 const IAC = { origin: 'iac' } as const
@@ -78,23 +79,46 @@ export function partInput(own: PartFields, item: Unchecked, idOf: (kind: string,
   return Object.fromEntries(members)
 }
 
+/** The faults of a part under its place, with the names that fields have in a spec. */
+const underPlace = <T>(faults: Map<string, Words>, kind: Form, place: string, work: () => Promise<T>) =>
+  under(faults, place, work, field => specPlace(partFields(kind), field))
+
 /** Collects what the form of the API would refuse of a part, under its place. */
 export const judgePart = (faults: Map<string, Words>, kind: Form, body: Unchecked, place: string): Promise<unknown> =>
-  under(faults, place, () => parseForm(kind, 'create', body))
+  underPlace(faults, kind, place, () => parseForm(kind, 'create', body))
 
-/** Creates a part, or makes the one that has its name what the manifest says. */
+/** Finds the part of a list that is as it shall be already, which needs no write. */
+export function keptParts(existing: Unchecked | null, list: string): (wanted: Unchecked) => boolean {
+  const known = new Map(itemsOf(existing?.[list]).map(part => [String(part.name), canonicalText(part)]))
+  return wanted => known.get(String(wanted.name)) === canonicalText(wanted)
+}
+
+type WantedPart = {
+  readonly parentId: string
+  /** In the names of the API. */
+  readonly body: Unchecked
+  /** Its place in the spec, such as `pools.0`. */
+  readonly place: string
+}
+
+/** Creates a part, or makes the one that has its name what the manifest says. Throws 422 on fields of the spec. */
 export async function writePart(
-  { tx, context }: Writing,
+  writing: Writing,
   kind: Kind,
   known: readonly PartRow[],
-  parentId: string,
-  body: Unchecked,
+  { parentId, body, place }: WantedPart,
 ): Promise<PartRow> {
+  countPart(writing)
+  const { tx, context } = writing
   const existing = known.find(({ name }) => name === body.name)
-  const values = await parseForm(kind, existing ? 'change' : 'create', body)
   const editor = editorOf(context)
-  const row = existing
-    ? await updateResource(tx, kind, editor, existing.id, values, IAC)
-    : await insertResource(tx, kind, editor, values, { ...IAC, parentId })
+  const faults = new Map<string, Words>()
+  const row = await underPlace(faults, kind, place, async () => {
+    const values = await parseForm(kind, existing ? 'change' : 'create', body)
+    return existing
+      ? updateResource(tx, kind, editor, existing.id, values, IAC)
+      : insertResource(tx, kind, editor, values, { ...IAC, parentId })
+  })
+  if (row === null) throw faultsError(faults)
   return row as Values as PartRow
 }

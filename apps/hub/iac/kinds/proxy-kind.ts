@@ -19,6 +19,7 @@ import {
   filled,
   itemsOf,
   judgePart,
+  keptParts,
   type PartRow,
   partFields,
   partInput,
@@ -130,14 +131,24 @@ async function siteFaults(spec: Unchecked): Promise<Map<string, Words>> {
   return faults
 }
 
-async function applySites(writing: Writing, proxyId: string, spec: Unchecked, find: NameFinder): Promise<void> {
+async function applySites(
+  writing: Writing,
+  proxyId: string,
+  before: Unchecked | null,
+  spec: Unchecked,
+  find: NameFinder,
+): Promise<void> {
   if (!spec.sites) return
   const { tx, context } = writing
   const known: PartRow[] = await partRows(writing, proxySiteKind, 'proxy_id', [proxyId])
   const names = new Set(itemsOf(spec.sites).map(({ name }) => name))
   for (const { id, name } of known) if (!names.has(name)) await deleteResource(tx, proxySiteKind, editorOf(context), id)
-  for (const site of itemsOf(spec.sites))
-    await writePart(writing, proxySiteKind as Kind, known, proxyId, inputOf(site, find))
+  const isKept = keptParts(before, 'sites')
+  for (const [index, site] of itemsOf(spec.sites).entries()) {
+    if (isKept(site)) continue
+    const wanted = { parentId: proxyId, body: inputOf(site, find), place: `sites.${index}` }
+    await writePart(writing, proxySiteKind as Kind, known, wanted)
+  }
 }
 
 function siteReferences(spec: Unchecked): Reference[] {
@@ -171,11 +182,11 @@ export const proxyManifests: ManifestKind = {
   list: async (reading, filter, range) => withSites(reading, await proxy.list(reading, filter, range)),
   async create(writing, spec, find, slug) {
     const id = await proxy.create(writing, ofProxy(spec), find, slug)
-    await applySites(writing, id, spec, find)
+    await applySites(writing, id, null, spec, find)
     return id
   },
   async update(writing, existing, changed, spec, find) {
     await proxy.update(writing, existing, changed, ofProxy(spec), find)
-    if (changed.has('sites')) await applySites(writing, existing.id, spec, find)
+    if (changed.has('sites')) await applySites(writing, existing.id, existing.spec, spec, find)
   },
 }

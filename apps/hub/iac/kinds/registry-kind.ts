@@ -10,7 +10,7 @@ import { listOf, optional, text } from '../../platform/http/request-schema.ts'
 import { editorOf } from '../../resources/editor.ts'
 import type { Field, Values } from '../../resources/field.ts'
 import { columnNamed, type Kind } from '../../resources/kind.ts'
-import { specFields } from '../../resources/manifest-schema.ts'
+import { specFields, specPlace } from '../../resources/manifest-schema.ts'
 import { parseForm } from '../../resources/resource-form.ts'
 import { deleteResource, insertResource, updateResource } from '../../resources/write-resource.ts'
 import type { Existing, ExportFilter, ManifestKind, NameFinder, Reading, Reference } from './manifest-kind.ts'
@@ -234,6 +234,7 @@ export function manifestKindOf(kind: Kind): ManifestKind | null {
     isNameUnique: true,
     referencesOf: spec => own.references(spec),
     normal: (spec, find) => own.normal(spec, find),
+    specField: field => specPlace(own.fields, field),
     faults: (_reading, spec, existing) => own.faults(spec, existing),
     names: async ({ db, companyId }, asked) => {
       const name = columnNamed(table, 'name')

@@ -5,7 +5,7 @@ import { sql } from 'drizzle-orm'
 import { assert } from '../../../../core/assert.ts'
 import { parseDomainName, recordName } from '../../../../core/dns/domain-name.ts'
 import { parseRecordValue, type RecordType, recordTypes } from '../../../../core/dns/record-value.ts'
-import { writeZoneFile } from '../../../../core/dns/zone-file.ts'
+import { readZoneFile, writeZoneFile } from '../../../../core/dns/zone-file.ts'
 import { faultInZone, type ZoneRecord } from '../../../../core/dns/zone-rules.ts'
 import { isObject, type Unchecked } from '../../../../core/json-object.ts'
 import { zoneFaultWords } from '../../dns/dns-record.ts'
@@ -13,9 +13,10 @@ import { dnsZoneKind } from '../../dns/dns-zone.ts'
 import { ZoneContent } from '../../dns/zone-content.ts'
 import { importZoneFile } from '../../dns/zone-import.ts'
 import { type Words, words } from '../../platform/http/api-texts.ts'
-import { integer, listOf, oneOf, optional, text } from '../../platform/http/request-schema.ts'
+import { faultsError, integer, listOf, oneOf, optional, text } from '../../platform/http/request-schema.ts'
 import { editorOf } from '../../resources/editor.ts'
 import type { Kind } from '../../resources/kind.ts'
+import { under } from '../../resources/resource-form.ts'
 import { findRow } from '../../resources/resource-rows.ts'
 import type { Existing, ManifestKind, Reading, Writing } from './manifest-kind.ts'
 import { manifestKindOf } from './registry-kind.ts'
@@ -75,6 +76,21 @@ function normalRecords(spec: Unchecked): RecordItem[] {
   return [...sets.values()]
 }
 
+/** Records that stand in a manifest twice: the API takes each once (RES-200). */
+function recordsTwice(spec: Unchecked): Map<string, Words> {
+  const zone = zoneOf(spec)
+  const faults = new Map<string, Words>()
+  const seen = new Set<string>()
+  for (const [index, given] of (Array.isArray(spec.records) ? spec.records : []).entries())
+    for (const { name, type, values } of normalRecords({ zone, records: [given] }))
+      for (const value of values) {
+        const identity = `${name} ${type} ${value}`
+        if (seen.has(identity)) faults.set(`records.${index}`, words('dns_record_twice'))
+        seen.add(identity)
+      }
+  return faults
+}
+
 /** What is wrong with records, by their place in the list. */
 function recordFaults(spec: Unchecked): Map<string, Words> {
   const zone = zoneOf(spec)
@@ -126,7 +142,7 @@ async function withRecords(reading: Reading, zones: readonly Existing[]): Promis
 /** Makes the records what the manifest says, as a file of the zone would. */
 async function writeRecords(writing: Writing, zoneId: string, spec: Unchecked): Promise<void> {
   if (spec.records === undefined) return
-  const { tx, companyId, context } = writing
+  const { tx, companyId, context, trial } = writing
   const zone = await findRow(dnsZoneKind, tx.db, companyId, zoneId)
   const known = new Map((await storedSets(writing, [zoneId])).map(set => [`${set.name} ${set.type}`, set.ttl]))
   const records = normalRecords({ ...spec, zone: zone.name }).flatMap(({ name, type, values, ttl }) =>
@@ -134,7 +150,26 @@ async function writeRecords(writing: Writing, zoneId: string, spec: Unchecked): 
   )
   const content = writeZoneFile(zone.name, { ...zone.soa, serial: zone.serial }, zone.default_ttl, records)
   const mode = spec.records_mode === 'merge' ? 'merge' : 'replace'
-  await importZoneFile(tx, editorOf(context), zone, { content, mode, isDryRun: false })
+  const faults = new Map<string, Words>()
+  const file = { content, mode, isDryRun: trial !== null } as const
+  await under(
+    faults,
+    'records',
+    () => importZoneFile(tx, editorOf(context), zone, file),
+    field => recordPlace(field, content, zone.name, spec),
+  )
+  if (faults.size > 0) throw faultsError(faults)
+}
+
+/** The place of a record in the list, of `content.<line>` in the file that was made of it. */
+function recordPlace(field: string, content: string, zone: string, spec: Unchecked): string {
+  const file = readZoneFile(content, zone)
+  const line = Number(field.split('.')[1])
+  const found = 'records' in file ? file.records.find(record => record.line === line) : undefined
+  const index = normalRecords({ ...spec, zone }).findIndex(
+    ({ name, type }) => name === found?.name && type === found.type,
+  )
+  return index < 0 ? field : `${index}.values`
 }
 
 const of = (spec: Existing): Existing => ({ ...spec, spec: toBase(spec.spec) })
@@ -157,10 +192,11 @@ export const zoneKind: ManifestKind = {
     ...(spec.records === undefined || spec.records === null ? {} : { records: normalRecords(spec) }),
     ...(spec.records_mode === 'merge' ? { records_mode: 'merge' } : {}),
   }),
+  writtenFaults: recordsTwice,
+  specField: field => (field === 'name' ? 'zone' : (base.specField?.(field) ?? field)),
   faults: async (reading, spec, existing) => {
     const ofZone = await base.faults(reading, toBase(spec), existing && of(existing))
-    const named = [...ofZone].map(([field, fault]) => [field === 'name' ? 'zone' : field, fault] as const)
-    return new Map([...named, ...recordFaults(spec)])
+    return new Map([...ofZone, ...recordFaults(spec)])
   },
   byIds: async (reading, ids) => withRecords(reading, await base.byIds(reading, ids)),
   candidates: async (reading, spec, slug) => withRecords(reading, await base.candidates(reading, toBase(spec), slug)),

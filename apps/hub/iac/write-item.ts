@@ -1,0 +1,110 @@
+// What applying does to the resource of one item, and to its binding (resources.md R-035, R-038). A plan tries the same
+// writes out, so that it finds what they would refuse.
+import { and, eq } from 'drizzle-orm'
+import { iacBindings, type iacItems } from '../platform/db/schema-iac.ts'
+import { compareItem } from './compare.ts'
+import type { Existing, ManifestKind, Writing } from './kinds/manifest-kind.ts'
+import { bindingsOf } from './match-existing.ts'
+import { findNames } from './name-book.ts'
+
+export type WrittenItem = Pick<
+  typeof iacItems.$inferSelect,
+  'companyId' | 'kind' | 'name' | 'action' | 'spec' | 'resourceId' | 'baseVersion' | 'diffHash'
+> & {
+  /** Null while it is tried out. */
+  readonly runId: string | null
+}
+
+/** The item cannot be applied, for a reason that people are told. */
+export class ItemFailure extends Error {}
+/** The resource changed since it was planned. */
+export class StaleItem extends ItemFailure {
+  constructor(
+    message: string,
+    /** What is there now. */
+    readonly resourceId: string | null,
+  ) {
+    super(message)
+  }
+}
+
+const staleText = (item: WrittenItem, existing: Existing | null): string => {
+  if (item.resourceId === null) return 'stale: it exists since it was planned'
+  if (existing === null) return 'stale: it is gone since it was planned'
+  if (existing.version === 0) return 'stale: it was changed since it was planned'
+  return `stale: planned at version ${item.baseVersion}, now ${existing.version}`
+}
+
+/** The resource of an item as it is now, and the spec that was applied last under the item's name. */
+async function current(writing: Writing, kind: ManifestKind, item: WrittenItem) {
+  const { bySlug } = await bindingsOf(writing, item.kind, [item.name], [])
+  const binding = bySlug.get(item.name)
+  const id = item.resourceId ?? binding?.resource_id
+  const [known] = id === undefined ? [] : await kind.byIds(writing, [id])
+  if (known) return { existing: known, applied: binding?.applied_spec ?? null }
+  if (item.resourceId !== null || item.action !== 'create' || !kind.isNameUnique)
+    return { existing: null, applied: null }
+  const [found] = await kind.candidates(writing, item.spec ?? {}, item.name)
+  return { existing: found ?? null, applied: null }
+}
+
+/** Ties the name of a manifest to its resource. */
+export async function bind(writing: Writing, kind: ManifestKind, item: WrittenItem, resourceId: string): Promise<void> {
+  const row = {
+    resourceKind: kind.resourceKind,
+    resourceId,
+    appliedSpec: item.spec ?? {},
+    runId: item.runId,
+    // What it drifted before is looked at again.
+    isStale: true,
+    updatedAt: new Date(writing.hub.now()),
+  }
+  await writing.tx.db
+    .insert(iacBindings)
+    .values({ companyId: item.companyId, kind: item.kind, slug: item.name, ...row })
+    .onConflictDoUpdate({ target: [iacBindings.companyId, iacBindings.kind, iacBindings.slug], set: row })
+}
+
+async function write(writing: Writing, kind: ManifestKind, item: WrittenItem): Promise<string | null> {
+  const references = item.spec === null ? [] : kind.referencesOf(item.spec)
+  const find = await findNames(writing, references, new Map())
+  const missing = references.find(({ kind, name, isOptional }) => !isOptional && !find(kind, name))
+  if (missing) throw new ItemFailure(`there is no ${missing.kind} ${missing.name}`)
+  const { existing, applied } = await current(writing, kind, item)
+  const now = compareItem(kind, { slug: item.name, spec: item.spec, applied }, existing, find)
+  if (now.hash !== item.diffHash) throw new StaleItem(staleText(item, existing), existing?.id ?? null)
+  switch (now.action) {
+    case 'create':
+      return kind.create(writing, now.whole, find, item.name)
+    case 'update': {
+      const changed = new Set(now.diff.map(({ field }) => field.split('.')[0] ?? field))
+      if (existing) await kind.update(writing, existing, changed, now.whole, find)
+      return existing?.id ?? null
+    }
+    case 'delete':
+      if (existing) await kind.remove(writing, existing)
+      return existing?.id ?? null
+    case 'none':
+      return existing?.id ?? null
+  }
+}
+
+/**
+ * Does what an item says, in the transaction of `writing`. Returns the id of its resource. Throws ItemFailure, and what
+ * the API would answer.
+ */
+export async function writeItem(writing: Writing, kind: ManifestKind, item: WrittenItem): Promise<string | null> {
+  const resourceId = await write(writing, kind, item)
+  if (item.action === 'delete')
+    await writing.tx.db
+      .delete(iacBindings)
+      .where(
+        and(
+          eq(iacBindings.companyId, item.companyId),
+          eq(iacBindings.kind, item.kind),
+          eq(iacBindings.slug, item.name),
+        ),
+      )
+  else if (resourceId !== null) await bind(writing, kind, item, resourceId)
+  return resourceId
+}
