@@ -65,6 +65,8 @@ export class Jobs {
   private readonly asked = new WeakMap<Tx, NewJob[]>()
   private readonly looking = new Map<QueueName, Promise<void>>()
   private readonly askedAgain = new Set<QueueName>()
+  /** Queues whose last look may have left due jobs where they are; a job that ends makes room for those. */
+  private readonly leftDue = new Set<QueueName>()
   private readonly retryTimers = new Set<ReturnType<typeof setTimeout>>()
   private pollTimer: ReturnType<typeof setInterval> | null = null
   private isRunning = false
@@ -249,12 +251,13 @@ export class Jobs {
   }
 
   /**
-   * Starts due jobs while there is room. Each job that ends makes room and triggers the next fetch, so a slow job
-   * delays no other.
+   * Starts due jobs while there is room. Where some are left, each job that ends makes room and triggers the next
+   * fetch, so a slow job delays no other.
    */
   private async begin(name: QueueName): Promise<void> {
     const { atOnceMax, atOnceOfGroupMax } = queueOf(name)
     const active = this.active.get(name) ?? new Map()
+    this.leftDue.add(name)
     while (this.isRunning && !this.isPaused(name) && active.size < atOnceMax) {
       const room = atOnceMax - active.size
       const jobs = await this.store.fetch<JobPayload>(name, {
@@ -267,13 +270,17 @@ export class Jobs {
           .catch(error => this.log.error({ err: error, queue: name }, 'cannot record the end of a job'))
           .finally(() => {
             active.delete(act)
-            this.wake(name)
+            if (this.leftDue.has(name)) this.wake(name)
           })
         active.set(act, Date.now())
       }
       // With a bound for each group, a fetch can return fewer jobs than there is room for: the next one skips the full
-      // groups.
-      if (jobs.length === 0 || (atOnceOfGroupMax === null && jobs.length < room)) return
+      // groups, whose jobs are left.
+      if (atOnceOfGroupMax !== null && jobs.length === 0) return
+      if (atOnceOfGroupMax === null && jobs.length < room) {
+        this.leftDue.delete(name)
+        return
+      }
     }
   }
 
