@@ -1,8 +1,11 @@
 // The store of the matcher under a whole fleet: reports, a new database, search, start, memory and disk (MAT-185,
-// MAT-187, MAT-205). `bun bench/security/fleet.ts [HOSTS] [PACKAGES]`; prints JSON lines as they come.
-import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
+// MAT-187, MAT-205). `bun bench/security/fleet.ts [HOSTS] [PACKAGES] [--data DIR] [--only STEP,…] [--seconds N]`;
+// prints JSON lines as they come. With --data the state stays in DIR, and each step can be run alone on it: first
+// `--only fill`, as often as it takes (it goes on where it was, N seconds at a time), then the others in any order.
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { parseArgs } from 'node:util'
 import { openState } from '../../apps/matcher/state/open-state.ts'
 import type { AdvisoryKey, MatcherState } from '../../apps/matcher/state/state-types.ts'
 import type { Report } from '../../core/matching/report-schema.ts'
@@ -10,6 +13,35 @@ import { COMPANY, hostIdOf, serverIdOf, syntheticAdvisories, syntheticReport } f
 
 type Shape = { readonly hosts: number; readonly packages: number }
 type Figures = Readonly<Record<string, unknown>>
+
+const STEPS = ['fill', 'reports', 'daily', 'whole', 'search', 'delivery', 'start'] as const
+type Step = (typeof STEPS)[number]
+
+type Run = {
+  readonly shape: Shape
+  /** Kept afterwards; a directory of its own, deleted afterwards, when absent. */
+  readonly dir?: string
+  readonly steps?: readonly Step[]
+  /** The fill stops after so many seconds. */
+  readonly fillSeconds?: number
+  readonly onLine?: (line: Figures) => void
+}
+
+/** What the runs before have left in the directory. */
+type Progress = {
+  readonly version: number
+  /** Keys that say something else than at the beginning. */
+  readonly changedKeys: readonly string[]
+  readonly filledHosts: number
+  readonly reportRounds: number
+}
+
+const FIRST_PROGRESS: Progress = { version: 2026112200, changedKeys: [], filledHosts: 0, reportRounds: 0 }
+const PROGRESS_FILE = 'bench.json'
+
+/** Hosts that send changed reports, and of them those that do so alone. */
+const CHANGING_HOSTS = 2_000
+const ALONE = { from: 100, count: 200 }
 
 /** Reports that are on their way at the same time. */
 const AT_ONCE = 50
@@ -31,20 +63,35 @@ const keyOf = (text: string): AdvisoryKey => {
   return { release, package: name, by: 'source' }
 }
 
-const lastHash = (host: number): string => (host >= 100 && host < 300 ? 'third' : 'second')
-
 class FleetBench {
   readonly lines: Figures[] = []
-  readonly dir = mkdtempSync(join(tmpdir(), 'bench-fleet-'))
+  readonly run: Run
+  readonly dir: string
   readonly shape: Shape
-  readonly onLine: (line: Figures) => void
+  progress: Progress
   state: MatcherState
   time = Date.now()
 
-  constructor(shape: Shape, onLine: (line: Figures) => void) {
-    this.shape = shape
-    this.onLine = onLine
+  constructor(run: Run) {
+    this.run = run
+    this.shape = run.shape
+    this.dir = run.dir ?? mkdtempSync(join(tmpdir(), 'bench-fleet-'))
+    mkdirSync(this.dir, { recursive: true })
+    const file = join(this.dir, PROGRESS_FILE)
+    this.progress = existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : FIRST_PROGRESS
     this.state = this.open()
+  }
+
+  keep(progress: Partial<Progress>): void {
+    this.progress = { ...this.progress, ...progress }
+    writeFileSync(join(this.dir, PROGRESS_FILE), JSON.stringify(this.progress))
+  }
+
+  /** Of the last report of a host. */
+  lastHash(host: number): string {
+    const { reportRounds } = this.progress
+    if (reportRounds === 0 || host >= CHANGING_HOSTS) return 'first'
+    return `${host >= ALONE.from && host < ALONE.from + ALONE.count ? 'alone' : 'changed'} ${reportRounds}`
   }
 
   open(): MatcherState {
@@ -61,7 +108,7 @@ class FleetBench {
     const rounded = Object.entries(figures).map(([name, value]) => [name, Math.round(value * 100) / 100])
     const line = { question, ...this.shape, ...Object.fromEntries(rounded) }
     this.lines.push(line)
-    this.onLine(line)
+    this.run.onLine?.(line)
   }
 
   accept(host: number, report: Report | null, contentHash: string) {
@@ -91,8 +138,13 @@ class FleetBench {
   }
 
   async fill(): Promise<void> {
-    for (let from = 0; from < this.shape.hosts; from += 1_000) {
-      const page = range(Math.min(1_000, this.shape.hosts - from), from).map(host => ({
+    const stopsAt = performance.now() + (this.run.fillSeconds ?? Infinity) * 1000
+    const first = this.progress.filledHosts
+    const cpuBefore = process.cpuUsage()
+    let seconds = 0
+    for (let from = first; from < this.shape.hosts && performance.now() < stopsAt; from += 1_000) {
+      const hosts = range(Math.min(1_000, this.shape.hosts - from), from)
+      const page = hosts.map(host => ({
         hostId: hostIdOf(host),
         companyId: COMPANY,
         serverId: serverIdOf(host),
@@ -103,43 +155,53 @@ class FleetBench {
         isDeleted: false,
       }))
       await this.state.applyHostsPage(page, { nextSince: from, isLast: true })
+      seconds += await this.sendAll(hosts, host => syntheticReport(host, this.shape), 'first')
+      this.keep({ filledHosts: from + hosts.length })
     }
-    const seconds = await this.sendAll(range(this.shape.hosts), host => syntheticReport(host, this.shape), 'first')
     const { instances, findingsOpen } = this.state.counters()
+    const { filledHosts } = this.progress
     this.say('first reports', {
+      filled: filledHosts,
       seconds,
-      per_second: this.shape.hosts / seconds,
+      cpu_seconds: cpuSecondsSince(cpuBefore),
+      per_second: (filledHosts - first) / seconds,
       instances,
-      findings_per_host: findingsOpen / this.shape.hosts,
+      findings_per_host: findingsOpen / filledHosts,
       rss_mb: memoryMb(),
     })
   }
 
   async reports(): Promise<void> {
-    const some = range(Math.min(this.shape.hosts, 2_000))
-    const made = some.map(host => syntheticReport(host, this.shape, 20))
+    const some = range(Math.min(this.shape.hosts, CHANGING_HOSTS))
+    const round = this.progress.reportRounds + 1
+    const made = some.map(host => syntheticReport(host, this.shape, round % 2 === 0 ? 0 : 20))
     const cpuBefore = process.cpuUsage()
-    const changed = await this.sendAll(some, host => made[host]!, 'second')
+    const changed = await this.sendAll(some, host => made[host]!, `changed ${round}`)
     this.say('changed reports', {
       per_second: some.length / changed,
       a_report_ms: (changed / some.length) * 1000,
       cpu_ms_a_report: (cpuSecondsSince(cpuBefore) * 1000) / some.length,
     })
-    const unchanged = await this.sendAll(some, () => null, 'second')
+    const unchanged = await this.sendAll(some, () => null, `changed ${round}`)
     this.say('unchanged reports', { per_second: some.length / unchanged })
     const alone: number[] = []
-    for (const host of range(200, 100)) {
+    for (const host of range(ALONE.count, ALONE.from)) {
       const report = syntheticReport(host, this.shape, 10)
       const began = performance.now()
-      await this.accept(host, report, 'third')
+      await this.accept(host, report, `alone ${round}`)
       alone.push(performance.now() - began)
     }
+    this.keep({ reportRounds: round })
     alone.sort((a, b) => a - b)
     this.say('one changed report alone', { p50_ms: alone[100]!, p99_ms: alone[197]! })
   }
 
-  async rematch(question: string, version: number, changed: readonly string[], told: readonly string[]) {
-    const reader = syntheticAdvisories(version, new Set(changed))
+  /** `changed` say something else than before; `told` are looked at. */
+  async rematch(question: string, changed: readonly string[], told: readonly string[]) {
+    const version = this.progress.version + 100
+    const keys = new Set(this.progress.changedKeys).symmetricDifference(new Set(changed))
+    const reader = syntheticAdvisories(version, keys)
+    this.keep({ version, changedKeys: [...keys] })
     let worstMs = 0
     let isDone = false
     const began = performance.now()
@@ -152,19 +214,21 @@ class FleetBench {
     // Hosts go on reporting meanwhile.
     for (let host = 0; !isDone; host++) {
       const sentAt = performance.now()
-      await this.accept(
-        host % this.shape.hosts,
-        null,
-        host % this.shape.hosts < 2_000 ? lastHash(host % this.shape.hosts) : 'first',
-      )
+      await this.accept(host % this.shape.hosts, null, this.lastHash(host % this.shape.hosts))
       worstMs = Math.max(worstMs, performance.now() - sentAt)
       await Bun.sleep(20)
     }
     await finished
-    const { keys, hostsRead, hostsChanged } = this.state.rematch()
+    const { keys: keyCount, hostsRead, hostsChanged } = this.state.rematch()
     const seconds = (performance.now() - began) / 1000
     const cpuSeconds = cpuSecondsSince(cpuBefore)
-    const figures = { seconds, switch_ms: switchedMs, keys, hosts_read: hostsRead, hosts_changed: hostsChanged }
+    const figures = {
+      seconds,
+      switch_ms: switchedMs,
+      keys: keyCount,
+      hosts_read: hostsRead,
+      hosts_changed: hostsChanged,
+    }
     const cost = { cpu_seconds: cpuSeconds, cpu_ms_a_host_read: (cpuSeconds * 1000) / hostsRead }
     this.say(question, { ...figures, ...cost, worst_report_ms: worstMs, rss_mb: memoryMb() })
   }
@@ -216,18 +280,19 @@ class FleetBench {
     this.say('resync is asked for', { ms: performance.now() - asked, events: count })
   }
 
-  async restart(version: number, changed: readonly string[]): Promise<void> {
+  async restart(): Promise<void> {
     await this.state.close()
     const sizeOf = (name: string): number => statSync(join(this.dir, name)).size / 1e6
     const names = readdirSync(this.dir)
     const sum = (some: readonly string[]): number => some.reduce((mb, name) => mb + sizeOf(name), 0)
     // The log of the last transactions has one size, whatever the fleet.
     const disk = { disk_mb: sum(names), disk_mb_of_the_log: sum(names.filter(name => name.endsWith('-wal'))) }
+    const reader = this.reader()
     const began = performance.now()
     this.state = this.open()
-    this.state.startWith(syntheticAdvisories(version, new Set(changed)), null)
+    this.state.startWith(reader, null)
     await this.state.rematched()
-    await this.accept(0, null, 'second')
+    await this.accept(0, null, this.lastHash(0))
     const answeredMs = performance.now() - began
     const query = { name: 'package-1', versionGte: null, versionLt: null, ecosystem: null, after: null, limit: 9 }
     while (performance.now() - began < 60_000) {
@@ -244,36 +309,69 @@ class FleetBench {
     })
   }
 
-  async run(): Promise<readonly Figures[]> {
+  reader() {
+    return syntheticAdvisories(this.progress.version, new Set(this.progress.changedKeys))
+  }
+
+  async perform(step: Step): Promise<void> {
+    const { keys } = this.reader()
+    const day = this.progress.version / 100
+    const few = Math.floor(keys.length / 300)
+    switch (step) {
+      case 'fill':
+        return this.fill()
+      case 'reports':
+        return this.reports()
+      case 'daily': {
+        const daily = keys.filter((_, at) => at % few === day % few).slice(0, 300)
+        return this.rematch('daily change of the database', daily, daily)
+      }
+      case 'whole':
+        return this.rematch(
+          'whole re-match',
+          keys.filter((_, at) => at % 20 === day % 20),
+          keys,
+        )
+      case 'search':
+        return this.searches()
+      case 'delivery':
+        return this.delivery()
+      case 'start':
+        return this.restart()
+    }
+  }
+
+  async steps(): Promise<readonly Figures[]> {
     try {
-      const first = syntheticAdvisories(2026112200, new Set())
-      await this.state.switchTo(first, [])
-      await this.fill()
-      await this.reports()
-      const daily = first.keys.filter((_, at) => at % Math.floor(first.keys.length / 300) === 0).slice(0, 300)
-      await this.rematch('daily change of the database', 2026112300, daily, daily)
-      const some = first.keys.filter((_, at) => at % 20 === 0)
-      await this.rematch('whole re-match', 2026112400, [...daily, ...some], first.keys)
-      await this.searches()
-      await this.delivery()
-      await this.restart(2026112400, [...daily, ...some])
+      this.state.startWith(this.reader(), null)
+      await this.state.rematched()
+      if (this.state.currentVersion() !== this.progress.version) await this.state.switchTo(this.reader(), [])
+      for (const step of this.run.steps ?? STEPS) await this.perform(step)
       return this.lines
     } finally {
       await this.state.close()
-      rmSync(this.dir, { recursive: true, force: true })
+      if (this.run.dir === undefined) rmSync(this.dir, { recursive: true, force: true })
     }
   }
 }
 
 const DEFAULT: Shape = { hosts: 2_000, packages: 800 }
 
-/** Every line of a fleet of this shape. */
-export const benchFleet = (shape: Shape = DEFAULT, onLine: (line: Figures) => void = () => {}) =>
-  new FleetBench(shape, onLine).run()
+/** Every line of a fleet. */
+export const benchFleet = (run: Run = { shape: DEFAULT }) => new FleetBench(run).steps()
 
 if (import.meta.main) {
-  const [hosts = DEFAULT.hosts, packages = DEFAULT.packages] = process.argv.slice(2).map(Number)
-  await benchFleet({ hosts, packages }, line =>
-    console.log(JSON.stringify({ bench: 'security', part: 'fleet', ...line })),
-  )
+  const { values, positionals } = parseArgs({
+    options: { data: { type: 'string' }, only: { type: 'string' }, seconds: { type: 'string' } },
+    allowPositionals: true,
+  })
+  const [hosts = DEFAULT.hosts, packages = DEFAULT.packages] = positionals.map(Number)
+  const wanted = values.only?.split(',')
+  await benchFleet({
+    shape: { hosts, packages },
+    ...(values.data !== undefined && { dir: values.data }),
+    ...(wanted !== undefined && { steps: STEPS.filter(step => wanted.includes(step)) }),
+    ...(values.seconds !== undefined && { fillSeconds: Number(values.seconds) }),
+    onLine: line => console.log(JSON.stringify({ bench: 'security', part: 'fleet', ...line })),
+  })
 }

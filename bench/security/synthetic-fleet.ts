@@ -15,7 +15,12 @@ const ADVISED = 0.27
 type FleetShape = { readonly hosts: number; readonly packages: number }
 
 const nameOf = (number: number): string => `package-${number}`
-const versionOf = (number: number): string => `1.${number}-1`
+const VERSION_TEXTS = Array.from({ length: VERSIONS }, (_, number) => `1.${number}-1`)
+const versionOf = (number: number): string => VERSION_TEXTS[number]!
+
+/** The numbers of all packages in the order of their names. */
+const IN_ORDER = Array.from({ length: NAMES }, (_, number) => number).sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1))
+const RANKS = new Map(IN_ORDER.map((number, rank) => [number, rank]))
 
 export const hostIdOf = (number: number): string => `00000000-0000-4000-8002-${number.toString(16).padStart(12, '0')}`
 export const serverIdOf = (number: number): string => `00000000-0000-4000-8003-${number.toString(16).padStart(12, '0')}`
@@ -27,7 +32,8 @@ export function syntheticReport(host: number, shape: FleetShape, changes = 0): R
   const level = Math.floor(random() * VERSIONS)
   const numbers = new Set<number>(Array.from({ length: Math.min(COMMON, shape.packages) }, (_, number) => number))
   while (numbers.size < shape.packages) numbers.add(COMMON + Math.floor(random() ** 2 * (NAMES - COMMON)))
-  const sorted = [...numbers].sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1))
+  const ranks = Int32Array.from(numbers, number => RANKS.get(number)!).sort()
+  const sorted = Array.from(ranks, rank => IN_ORDER[rank]!)
   const step = Math.floor(sorted.length / Math.max(1, changes))
   const versions = sorted.map((_, at) => {
     const isLate = random() < 0.3 ? Math.floor(random() * 4) : 0

@@ -13,13 +13,11 @@ type FindingIdentity = {
 /** 64 hex characters, which survive attaching, upgrades of package and release, and new databases. */
 export function findingKey(companyId: string, hostId: string, finding: FindingIdentity): string {
   const { kind, distro, package_key, vuln_id } = finding
-  return sha256(['svc-finding-v1', companyId, hostId, kind, distro, package_key, vuln_id])
+  return sha256(`svc-finding-v1\n${companyId}\n${hostId}\n${kind}\n${distro}\n${package_key}\n${vuln_id}`)
 }
 
 export function eventId(hostId: string, seq: number): string {
-  return sha256(['svc-event-v1', hostId, String(seq)])
+  return sha256(`svc-event-v1\n${hostId}\n${seq}`)
 }
 
-function sha256(lines: readonly string[]): string {
-  return hash('sha256', lines.join('\n'), 'hex')
-}
+const sha256 = (text: string): string => hash('sha256', text, 'hex')

@@ -194,19 +194,45 @@ function upstreamOf(version: string): string {
   return version.slice(version.indexOf(':') + 1, hyphen < 0 ? version.length : hyphen)
 }
 
+/** One installed version against boundaries of rules: negative, 0 or positive, as `compareToBoundary`. */
+type Comparer = (boundary: string) => number
+
+/** Of rows with as many rules, comparisons are remembered. */
+const MANY_RULES = 32
+
+/** The thousands of rules of a kernel or browser have but some hundred boundaries: each of them is compared once. */
+function comparerOf(rules: readonly Rule[], system: PackageInstance['system'], version: string): Comparer {
+  if (rules.length < MANY_RULES) return boundary => compareToBoundary(system, version, boundary)
+  const known = new Map<string, number>()
+  return boundary => {
+    let order = known.get(boundary)
+    if (order === undefined) {
+      order = compareToBoundary(system, version, boundary)
+      known.set(boundary, order)
+    }
+    return order
+  }
+}
+
 /** Whether a version lies within a rule's boundaries (MAT-114). */
-export function isHit(rule: Rule, system: PackageInstance['system'], version: string): boolean {
+export function isHit(
+  rule: Rule,
+  system: PackageInstance['system'],
+  version: string,
+  compare: Comparer = boundary => compareToBoundary(system, version, boundary),
+): boolean {
   const { introduced, fixed, last_affected: last } = rule
-  if (introduced !== undefined && compareToBoundary(system, version, introduced) < 0) return false
+  if (introduced !== undefined && compare(introduced) < 0) return false
   if (rule.versions) return rule.versions.some(each => compareVersions(system, version, each) === 0)
-  if (fixed !== undefined && compareToBoundary(system, version, fixed) < 0) return true
-  if (last !== undefined && compareToBoundary(system, version, last) <= 0) return true
+  if (fixed !== undefined && compare(fixed) < 0) return true
+  if (last !== undefined && compare(last) <= 0) return true
   return fixed === undefined && last === undefined
 }
 
 /** Rules of one vulnerability stand beside each other (MAT section 4: sorted). */
 function verdictsOfRow(rules: readonly Rule[], version: string, build: Build): Verdict[] {
   const { system } = build.instance
+  const compare = comparerOf(rules, system, version)
   const verdicts: Verdict[] = []
   for (let from = 0; from < rules.length; ) {
     const first = rules[from]!
@@ -214,7 +240,7 @@ function verdictsOfRow(rules: readonly Rule[], version: string, build: Build): V
     while (to < rules.length && rules[to]!.vuln === first.vuln) to++
     // Most vulnerabilities have one rule and were fixed long ago: nothing is allocated for them.
     if (to === from + 1) {
-      if (isHit(first, system, version) && misfitOf(first, build) === undefined)
+      if (isHit(first, system, version, compare) && misfitOf(first, build) === undefined)
         verdicts.push(verdictOf([first], system))
     } else {
       const hits = hitsOf(rules.slice(from, to), version, build)

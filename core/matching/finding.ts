@@ -58,16 +58,20 @@ export function findingsOfHost<Instance extends PackageInstance>(input: HostToMa
   if (!match.release) return result([])
   const selected = selectPackages(input, codes)
   if (status === 'no_db' || status === 'unsupported_release') return result([])
-  const drafts = new Map<string, Draft>()
-  for (const { matched, verdicts } of selected.counted)
+  const drafts = new Map<string, Map<string, Draft>>()
+  for (const { matched, verdicts } of selected.counted) {
+    const ofSource = drafts.get(matched.source) ?? new Map<string, Draft>()
+    drafts.set(matched.source, ofSource)
     for (const verdict of verdicts)
-      if (options.undetermined || verdict.status !== 'undetermined') addTo(drafts, matched, verdict)
+      if (options.undetermined || verdict.status !== 'undetermined') addTo(ofSource, matched, verdict)
+  }
   const kernels = newerKernels(selected, input.verdictsOf)
   const findings: FindingColumns[] = []
-  for (const draft of drafts.values()) {
-    if (draft.verdict.isModuleUnknown) codes.add('module_unknown')
-    findings.push(columnsOf(draft, match.release.ecosystem, match, reader, kernels))
-  }
+  for (const ofSource of drafts.values())
+    for (const draft of ofSource.values()) {
+      if (draft.verdict.isModuleUnknown) codes.add('module_unknown')
+      findings.push(columnsOf(draft, match.release.ecosystem, match, reader, kernels))
+    }
   const ended = releaseEndFinding(match)
   if (ended) findings.push(ended)
   findings.sort(byKeyAndVuln)
@@ -113,11 +117,11 @@ function selectPackages<Instance extends PackageInstance>(
   return { counted, running, images }
 }
 
+/** `drafts` are of one source, by vulnerability. */
 function addTo(drafts: Map<string, Draft>, matched: Matched, verdict: Verdict): void {
-  const key = `${matched.source}\n${verdict.vuln}`
-  const draft = drafts.get(key)
+  const draft = drafts.get(verdict.vuln)
   if (!draft) {
-    drafts.set(key, { packageKey: matched.source, isKernel: matched.isKernel, verdict, hits: [matched] })
+    drafts.set(verdict.vuln, { packageKey: matched.source, isKernel: matched.isKernel, verdict, hits: [matched] })
     return
   }
   draft.verdict = mergeVerdicts(matched.instance.system, draft.verdict, verdict)
@@ -183,8 +187,10 @@ function listed(hits: readonly Matched[]): readonly FindingPackage[] {
 /** Of the source, which the rules' fixes are given in; of a kernel the running image's (MAT-143). */
 function lowestVersion(hits: readonly Matched[]): string {
   let lowest = hits[0]!
-  for (const hit of hits)
+  for (let at = 1; at < hits.length; at++) {
+    const hit = hits[at]!
     if (compareVersions(hit.instance.system, hit.sourceVersion, lowest.sourceVersion) < 0) lowest = hit
+  }
   return lowest.isKernel ? lowest.instance.version : lowest.sourceVersion
 }
 

@@ -141,13 +141,12 @@ export class ReportIntake {
     const release = releaseOf(report.os, this.#parts.options.match)?.database ?? ecosystem
     const context = contexts.intern(contextOf(report), ecosystem, body => matcher.matchOfContext(body).key)
     const isKnown = packages !== undefined && packages.name.length > 0 && system !== '' && isConclusive(report, 'ok')
-    const isTooMuch = isKnown && matcher.isTooMuch(system, release, packages)
+    const list = isKnown ? instances.intern(system, release, packages) : null
     // Nothing is opened or resolved by a report whose packages are not known; the inventory stays (MAT-152).
-    if (!isKnown || isTooMuch) {
-      const scan = this.#internScan(report, new Set(isTooMuch ? ['too_many_packages' as const] : []))
+    if (list === null || matcher.isTooMuch(list)) {
+      const scan = this.#internScan(report, new Set(list === null ? [] : ['too_many_packages' as const]))
       return { ...host, context: host.context ?? context, scan, events: [] }
     }
-    const list = instances.intern(system, release, packages)
     this.#parts.marks.addList(list)
     const before = this.#parts.listOf(host)
     const listId = lists.intern(encodeSorted(list))

@@ -106,7 +106,8 @@ export class FleetInventory {
     const old = slot === undefined ? null : before
     slot ??= this.#giveSlot(host)
     let at = 0
-    for (const instance of after) {
+    for (let place = 0; place < after.length; place++) {
+      const instance = after[place]!
       while (old !== null && at < old.length && old[at]! < instance) this.index.remove(old[at++]!, slot)
       if (old !== null && at < old.length && old[at] === instance) at++
       else this.index.add(instance, slot)

@@ -7,12 +7,12 @@ import { findingsOfHost } from '../../../core/matching/finding.ts'
 import { type HostInfo, type HostMatch, hostMatch, releaseEndFinding } from '../../../core/matching/host-match.ts'
 import { isKernelSource } from '../../../core/matching/kernel.ts'
 import type { PackageInstance } from '../../../core/matching/package-instance.ts'
-import type { PackageColumns, PackageSystem, ScanErrorCode } from '../../../core/matching/report-schema.ts'
+import type { ScanErrorCode } from '../../../core/matching/report-schema.ts'
 import type { ContextRows, HostContext } from './context-rows.ts'
 import { digestOf } from './digest.ts'
 import type { FindingContents } from './finding-contents.ts'
 import type { InstanceKeys, InstanceRows } from './instance-rows.ts'
-import { NumberColumn, type NumberSet, RecentMap } from './recent-map.ts'
+import { NumberColumn, RecentMap } from './recent-map.ts'
 import type { StateOptions } from './state-types.ts'
 import type { StateWriter } from './state-writer.ts'
 
@@ -81,6 +81,7 @@ export class FleetMatcher {
   /** By number of the instance. */
   readonly #hits = new NumberColumn()
   readonly #kinds = new NumberColumn()
+  readonly #counts = new NumberColumn()
   readonly #verdicts = new RecentMap<number, readonly Verdict[]>(VERDICTS_KEPT)
   readonly #groups = new RecentMap<string, GroupFindings>(GROUPS_KEPT)
   /** By package: how many rules of the database may speak of it. */
@@ -119,6 +120,7 @@ export class FleetMatcher {
   forget(): void {
     this.#hits.clear()
     this.#kinds.clear()
+    this.#counts.clear()
     this.#verdicts.clear()
     this.#groups.clear()
     this.#ruleCounts.clear()
@@ -140,33 +142,29 @@ export class FleetMatcher {
   }
 
   /** Whether more rules would have to be looked at for a list than one host may ask for. */
-  isTooMuch(system: PackageSystem, release: string, packages: PackageColumns): boolean {
-    if (packages.name.length <= PACKAGES_UNCOUNTED) return false
-    const prefix = `${system}\n${release}\n`
+  isTooMuch(list: Int32Array): boolean {
+    if (list.length <= PACKAGES_UNCOUNTED) return false
     let rules = 0
-    for (const [row, name] of packages.name.entries()) {
-      const text = `${prefix}${packages.source[row]}\n${name}\n${packages.module[row]}`
-      rules += this.#ruleCounts.get(text) ?? this.#countRules(text, system, release, packages, row)
+    for (let at = 0; at < list.length; at++) {
+      // One more than the count, so that 0 stands for what was not counted yet.
+      let counted = this.#counts.get(list[at]!)
+      if (counted === 0) {
+        counted = this.#countRules(this.#instances.get(list[at]!)) + 1
+        this.#counts.set(list[at]!, counted)
+      }
+      rules += counted - 1
       if (rules > RULES_MAX) return true
     }
     return false
   }
 
   /** Counted once for all versions of a package, of which some may be another vendor's and have no rules at all. */
-  #countRules(text: string, system: PackageSystem, release: string, packages: PackageColumns, row: number): number {
-    const name = packages.name[row]!
-    const version = packages.version[row]!
-    const matched = lookUpOf({
-      system,
-      release,
-      name,
-      version,
-      arch: packages.arch[row]!,
-      source: packages.source[row] || name,
-      sourceVersion: packages.source_version[row] || version,
-      module: packages.module[row]!,
-      vendor: packages.vendor[row]!,
-    })
+  #countRules(instance: PackageInstance): number {
+    const { system, release, source, name, module } = instance
+    const text = `${system}\n${release}\n${source}\n${name}\n${module}`
+    const known = this.#ruleCounts.get(text)
+    if (known !== undefined) return known
+    const matched = lookUpOf(instance)
     // Another version of it may be the distribution's, or valid.
     if (matched === 'third_party' || matched === 'version_invalid') return 0
     const keys = typeof matched === 'string' ? [] : rowKeysOf(matched)
@@ -212,7 +210,7 @@ export class FleetMatcher {
    * The findings of a host with these instances (sorted numbers); of some groups only, when they are given. Interns
    * contents: within a work of the writer only.
    */
-  find(contextId: number, list: Int32Array, onlyGroups: NumberSet | null): FoundOfHost {
+  find(contextId: number, list: Int32Array, onlyGroups: ReadonlySet<number> | null): FoundOfHost {
     const context = this.#contexts.get(contextId)
     const { match, key, isMatched } = this.matchOf(contextId)
     const errorCodes = new Set<ScanErrorCode>()
@@ -238,7 +236,7 @@ export class FleetMatcher {
   /** The instances of each group of which the database says anything, and of all kernels. */
   #membersWithHits(
     list: Int32Array,
-    onlyGroups: NumberSet | null,
+    onlyGroups: ReadonlySet<number> | null,
     kernelGroup: number,
     isMatched: boolean,
     errorCodes: Set<ScanErrorCode>,

@@ -6,7 +6,6 @@ import type { HostMatch } from '../../../core/matching/host-match.ts'
 import type { FindingContents } from './finding-contents.ts'
 import type { InstanceRows } from './instance-rows.ts'
 import type { OpenFindings } from './open-findings.ts'
-import type { NumberSet } from './recent-map.ts'
 import type { WaitingEvent } from './waiting-event.ts'
 
 type HostChange = {
@@ -18,7 +17,7 @@ type HostChange = {
 type FoundNow = {
   readonly ids: ReadonlySet<number>
   /** The groups that were matched; all when null. */
-  readonly onlyGroups: NumberSet | null
+  readonly onlyGroups: ReadonlySet<number> | null
   readonly match: HostMatch
   readonly kernelRunning: string
   /** The host's instances as they are now. */
@@ -86,7 +85,8 @@ export class HostChanges {
   #instancesOf(findings: readonly number[], list: Int32Array) {
     const groups = new Set(findings.map(id => this.#contents.groupOf(id)))
     const instances = []
-    for (const id of list) if (groups.has(this.#instances.groupOf(id))) instances.push(this.#instances.get(id))
+    for (let at = 0; at < list.length; at++)
+      if (groups.has(this.#instances.groupOf(list[at]!))) instances.push(this.#instances.get(list[at]!))
     return instances
   }
 }

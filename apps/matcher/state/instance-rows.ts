@@ -4,6 +4,7 @@ import type { Database } from 'bun:sqlite'
 import type { PackageInstance } from '../../../core/matching/package-instance.ts'
 import type { PackageColumns, PackageSystem } from '../../../core/matching/report-schema.ts'
 import { digestOf } from './digest.ts'
+import { InstanceNumbers } from './instance-numbers.ts'
 import { NumberColumn, RecentMap } from './recent-map.ts'
 import type { AdvisoryKey } from './state-types.ts'
 import type { StateWriter } from './state-writer.ts'
@@ -58,7 +59,7 @@ export class InstanceRows {
   readonly #groupNames = new Map<string, number>()
   /** By number of the instance. */
   readonly #groups = new NumberColumn()
-  readonly #ids = new RecentMap<string, number>(KNOWN_MAX)
+  readonly #ids = new InstanceNumbers(KNOWN_MAX)
   readonly #recent = new RecentMap<number, PackageInstance>(50_000)
   readonly #countRows
   /** Null when it must be counted again. */
@@ -125,32 +126,21 @@ export class InstanceRows {
   intern(system: PackageSystem, release: string, packages: PackageColumns): Int32Array {
     const { name, version, arch, source, source_version, module, vendor } = packages
     const numbers = new Set<number>()
-    const prefix = `${system}\n${release}`
+    const ids = this.#ids.of(`${system}\n${release}`)
     for (let row = 0; row < name.length; row++) {
-      const text = identityOf(
-        prefix,
-        name[row]!,
-        version[row]!,
-        arch[row]!,
-        source[row]! || name[row]!,
-        source_version[row]! || version[row]!,
-        module[row]!,
-        vendor[row]!,
-      )
-      let id = this.#ids.get(text)
+      const columns = {
+        name: name[row]!,
+        version: version[row]!,
+        arch: arch[row]!,
+        source: source[row]! || name[row]!,
+        sourceVersion: source_version[row]! || version[row]!,
+        module: module[row]!,
+        vendor: vendor[row]!,
+      }
+      let id = ids.get(columns)
       if (id === undefined) {
-        id = this.#internOne(text, {
-          system,
-          release,
-          name: name[row]!,
-          version: version[row]!,
-          arch: arch[row]!,
-          source: source[row]! || name[row]!,
-          sourceVersion: source_version[row]! || version[row]!,
-          module: module[row]!,
-          vendor: vendor[row]!,
-        })
-        this.#ids.set(text, id)
+        id = this.#internOne({ system, release, ...columns })
+        ids.set(columns, id)
       }
       numbers.add(id)
     }
@@ -196,7 +186,7 @@ export class InstanceRows {
     if (row === null) return
     const instance = instanceOf(row)
     for (const key of this.#keysOf(instance).lookups) this.#dropKey.run(advisoryKeyText(key), id)
-    this.#ids.delete(identityOfInstance(instance))
+    this.#ids.of(`${instance.system}\n${instance.release}`).delete(instance)
     this.#recent.delete(id)
     this.#count = null
   }
@@ -225,8 +215,8 @@ export class InstanceRows {
     this.#count = null
   }
 
-  #internOne(text: string, instance: PackageInstance): number {
-    const digest = digestOf(text)
+  #internOne(instance: PackageInstance): number {
+    const digest = digestOf(identityOf(instance))
     const known = this.#byDigest.get(digest)
     if (known !== null) return known.id
     const { packageKey, lookups } = this.#keysOf(instance)
@@ -236,27 +226,18 @@ export class InstanceRows {
     this.#insert.run(digest, id, group, system, release, name, version, arch, source, sourceVersion, module, vendor)
     for (const key of lookups) this.#insertKey.run(advisoryKeyText(key), id)
     this.#groups.set(id, group)
+    // It is about to be matched.
+    this.#recent.set(id, instance)
     this.#count = null
     return id
   }
 }
 
 /** Lengths stand before the fields: a report may have any character in them, and no two instances may look alike. */
-const identityOf = (
-  prefix: string,
-  name: string,
-  version: string,
-  arch: string,
-  source: string,
-  sourceVersion: string,
-  module: string,
-  vendor: string,
-): string =>
-  `${prefix}\n${name.length} ${version.length} ${arch.length} ${source.length} ${sourceVersion.length} ${module.length}\n${name}${version}${arch}${source}${sourceVersion}${module}${vendor}`
-
-const identityOfInstance = (instance: PackageInstance): string => {
+const identityOf = (instance: PackageInstance): string => {
   const { system, release, name, version, arch, source, sourceVersion, module, vendor } = instance
-  return identityOf(`${system}\n${release}`, name, version, arch, source, sourceVersion, module, vendor)
+  const lengths = [name, version, arch, source, sourceVersion, module].map(text => text.length).join(' ')
+  return `${system}\n${release}\n${lengths}\n${name}${version}${arch}${source}${sourceVersion}${module}${vendor}`
 }
 
 const instanceOf = (row: InstanceRow): PackageInstance => ({

@@ -10,8 +10,6 @@ import type { StateParts } from './state-parts.ts'
 import type { AdvisoryKey, RematchProgress } from './state-types.ts'
 import { TimeSlice } from './time-slice.ts'
 
-/** What one work of the writer takes at most. */
-const WORK_MS = 5
 const KEYS_AT_ONCE = 2_000
 /** How often a re-match that is paused looks whether the outbox has room again. */
 const PAUSE_MS = 100
@@ -26,7 +24,8 @@ type Plan = {
   readonly hosts: Int32Array
   /** By host: PARTLY or WHOLLY. */
   readonly marks: Uint8Array
-  readonly groups: NumberSet
+  /** Instances of which the databases say different things. */
+  readonly changed: NumberSet
 }
 
 export class Rematch {
@@ -200,9 +199,9 @@ export class Rematch {
         if (isOvertaken()) return null
       }
     const marks = new Uint8Array((this.#lastHost.get()?.id ?? 0) + 1)
-    const groups = new NumberSet()
+    const changedSet = new NumberSet()
     for (const instance of changed) {
-      groups.add(instances.groupOf(instance))
+      changedSet.add(instance)
       inventory.index.forEach(instance, slot => {
         const host = inventory.hostOf(slot)
         if (host < marks.length) marks[host] = PARTLY
@@ -217,7 +216,7 @@ export class Rematch {
     const hosts: number[] = []
     for (let host = head.afterHost + 1; host < marks.length; host++) if (marks[host] !== 0) hosts.push(host)
     this.#progress = { ...this.#progress, hostsLeft: hosts.length }
-    return { hosts: Int32Array.from(hosts), marks, groups }
+    return { hosts: Int32Array.from(hosts), marks, changed: changedSet }
   }
 
   /** Whether the databases say different things of an instance; yes when the one of before is not at hand. */
@@ -256,19 +255,19 @@ export class Rematch {
   }
 
   #matchSome(plan: Plan, head: RematchHead, from: number): { readonly to: number; readonly changed: number } {
-    const endsAt = performance.now() + WORK_MS
+    const endsAt = performance.now() + this.#parts.writer.sliceMs
     let to = from
     let changed = 0
     do {
       const host = plan.hosts[to++]!
-      if (this.#matchHost(host, plan.marks[host] === WHOLLY ? null : plan.groups)) changed++
+      if (this.#matchHost(host, plan.marks[host] === WHOLLY ? null : plan.changed)) changed++
     } while (to < plan.hosts.length && performance.now() < endsAt)
     this.#journal.putHead({ ...head, afterHost: plan.hosts[to - 1]! })
     return { to, changed }
   }
 
-  /** True when anything was told of the host. */
-  #matchHost(hostId: number, groups: NumberSet | null): boolean {
+  /** True when anything was told of the host. All its packages are looked at when `changed` is null. */
+  #matchHost(hostId: number, changed: NumberSet | null): boolean {
     const { hosts, matcher, changes, contexts, outbox, options } = this.#parts
     const host = hosts.byId.get(hostId)
     // Purged, revoked or forgotten since; or waiting for its next report, since scanning was switched off.
@@ -276,7 +275,8 @@ export class Rematch {
     const list = this.#parts.listOf(host)
     const { match, isMatched } = matcher.matchOf(host.context)
     if (list === null || !isMatched) return false
-    const onlyGroups = host.is_stale === 0 ? groups : null
+    const onlyGroups = changed === null || host.is_stale !== 0 ? null : this.#groupsOf(list, changed)
+    if (onlyGroups?.size === 0) return false
     const { ids } = matcher.find(host.context, list, onlyGroups)
     const kernelRunning = contexts.get(host.context).kernel.running
     const open = this.#parts.openFindings(hostId)
@@ -288,6 +288,14 @@ export class Rematch {
     const lastSeq = outbox.tell(host, change.events, nowMs, nowMs, matcher.reader.version)
     hosts.afterRematch.run(lastSeq, (change.open ?? open).size, 0, hostId)
     return change.events.length > 0
+  }
+
+  /** The groups of a host's packages that changed. */
+  #groupsOf(list: Int32Array, changed: NumberSet): Set<number> {
+    const groups = new Set<number>()
+    for (let at = 0; at < list.length; at++)
+      if (changed.has(list[at]!)) groups.add(this.#parts.instances.groupOf(list[at]!))
+    return groups
   }
 }
 

@@ -2,8 +2,14 @@
 // disk; each piece of work is a savepoint of its own, so that one that fails takes no other with it (MAT-032, 160).
 import type { Database } from 'bun:sqlite'
 
-/** A transaction takes no more work after this long: who waits for the thread meanwhile waits no longer. */
-const TRANSACTION_MS = 10
+/**
+ * A transaction takes no more work after this long, so that who waits for the thread meanwhile waits no longer; where
+ * the disk is slow, after some times as long as a commit takes, so that work and not the disk fills the time.
+ */
+const TRANSACTION_MS = { least: 10, most: 50 } as const
+const COMMITS_A_TRANSACTION = 4
+/** How much the newest commit counts in what a commit is taken to last. */
+const NEWEST_SHARE = 0.2
 /** Work that waits to be committed; beyond it there is no use in taking more (each has a request behind it). */
 const WAITING_MAX = 20_000
 
@@ -17,6 +23,8 @@ export class StateWriter {
   #afterCommit: (() => void)[] = []
   #onRollback: (() => void)[] = []
   #isClosed = false
+  /** What a commit lasts, smoothed. */
+  #commitMs = 0
 
   constructor(database: Database) {
     this.#database = database
@@ -28,6 +36,11 @@ export class StateWriter {
       release: database.prepare('RELEASE work'),
       undo: database.prepare('ROLLBACK TO work'),
     }
+  }
+
+  /** How long one work of a job that has a great deal to write may take. */
+  get sliceMs(): number {
+    return Math.max(TRANSACTION_MS.least, Math.min(TRANSACTION_MS.most, this.#commitMs * COMMITS_A_TRANSACTION))
   }
 
   /** Resolves to what the work returned once it is on the disk. The work must not await, and should take few ms. */
@@ -79,7 +92,7 @@ export class StateWriter {
   #transaction(): void {
     const works = this.#waiting
     const finished: Work[] = []
-    const endsAt = performance.now() + TRANSACTION_MS
+    const endsAt = performance.now() + this.sliceMs
     let taken = 0
     let failure: { readonly error: unknown } | null = null
     this.#afterCommit = []
@@ -89,7 +102,7 @@ export class StateWriter {
         const work = works[taken++]!
         if (this.#runWork(work)) finished.push(work)
       } while (taken < works.length && performance.now() < endsAt)
-      this.#statements.commit.run()
+      this.#commit()
     } catch (error) {
       failure = { error }
       if (this.#database.inTransaction) this.#statements.rollback.run()
@@ -105,6 +118,12 @@ export class StateWriter {
     }
     for (const effect of effects) effect()
     for (const work of finished) work.done()
+  }
+
+  #commit(): void {
+    const beganMs = performance.now()
+    this.#statements.commit.run()
+    this.#commitMs += (performance.now() - beganMs - this.#commitMs) * NEWEST_SHARE
   }
 
   /** False when the work failed and was undone; throws when it cannot be undone. */

@@ -9,6 +9,7 @@ import type {
   Rule,
   Vulnerability,
 } from '../../../core/matching/advisory.ts'
+import { RecentMap } from '../state/recent-map.ts'
 import { checkWhole, metaValue } from './check-file.ts'
 import type { SourceRow } from './import/write-file.ts'
 import { sourceOfDistro } from './sources/catalogue.ts'
@@ -32,26 +33,17 @@ type VulnRow = Omit<Vulnerability, 'aliases' | 'references' | 'kev'> & {
 
 const KEPT_ROWS = 20_000
 
-/** The entries used last, up to a number. `undefined` is kept too: most packages have no row. */
-class LastUsed<T> {
-  private readonly entries = new Map<string, T>()
+/** What was read lately; that there is nothing to read is kept too: most packages have no row. */
+class ReadRows<T> {
+  private readonly entries = new RecentMap<string, { readonly value: T | undefined }>(KEPT_ROWS)
 
-  constructor(private readonly limit: number) {}
-
-  get(key: string, read: () => T): T {
-    if (this.entries.has(key)) {
-      const value = this.entries.get(key)!
-      this.entries.delete(key)
-      this.entries.set(key, value)
-      return value
+  get(key: string, read: () => T | undefined): T | undefined {
+    let entry = this.entries.get(key)
+    if (entry === undefined) {
+      entry = { value: read() }
+      this.entries.set(key, entry)
     }
-    const value = read()
-    this.entries.set(key, value)
-    if (this.entries.size > this.limit) {
-      const oldest = this.entries.keys().next()
-      if (!oldest.done) this.entries.delete(oldest.value)
-    }
-    return value
+    return entry.value
   }
 }
 
@@ -81,8 +73,8 @@ class SqliteAdvisories implements OpenAdvisories {
   readonly sources: readonly SourceRow[]
   private readonly byId: ReadonlyMap<string, Release>
   private readonly releasesWithRows: ReadonlySet<string>
-  private readonly rows = new LastUsed<Affected | undefined>(KEPT_ROWS)
-  private readonly vulns = new LastUsed<Vulnerability | undefined>(KEPT_ROWS)
+  private readonly rows = new ReadRows<Affected>()
+  private readonly vulns = new ReadRows<Vulnerability>()
   private readonly covered: ReadonlySet<string>
 
   constructor(private readonly database: Database) {

@@ -12,7 +12,7 @@ const REMATCH_CPU_MS_A_HOST = (600 * 1000) / 100_000
 const DISK_MB_AN_INSTANCE = 0.001
 
 test('[MAT-185] [MAT-182] a fleet takes the disk and the re-matches the CPU that its hosts have a share of', async () => {
-  const lines = await benchFleet({ hosts: HOSTS, packages: 200 })
+  const lines = await benchFleet({ shape: { hosts: HOSTS, packages: 200 } })
   const line = (question: string): Record<string, number> => {
     const found = lines.find(each => each.question === question)
     if (!found) throw new Error(`nothing is said of: ${question}`)
