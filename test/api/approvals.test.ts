@@ -110,10 +110,14 @@ describe('workflows', () => {
       [412, 'version_conflict', 2],
       [409, 'version_conflict', 2],
     ])
-    expect((await change(6, { version: 2 }, { 'If-Match': '"2"' })).body.data).toMatchObject({
-      priority: 6,
-      version: 3,
-    })
+    const changed = await change(6, { version: 2 }, { 'If-Match': '"2"' })
+    expect(changed.body.data).toMatchObject({ priority: 6, version: 3 })
+    expect([changed, await own.call('GET', path)].map(each => each.headers.get('etag'))).toEqual(['"3"', '"3"'])
+    const made = await own.call('POST', '/approvals/workflows', { name: fresh('flow'), enabled: false })
+    expect([made.headers.get('etag'), made.headers.get('location')]).toEqual([
+      '"1"',
+      `/api/v1/approvals/workflows/${made.body.data.id}`,
+    ])
     expect(await entries()).toBe(before + 2)
   })
 
@@ -392,7 +396,7 @@ describe('tickets', () => {
     expect((await act(bob, kept.ticket, 'approve')).body.data.state).toBe('approved')
   })
 
-  test('comments are written by those concerned; the requester reads a ticket without approvals.view', async () => {
+  test('[G-13] comments are written by those concerned; the requester reads a ticket without approvals.view', async () => {
     const tag = fresh('t')
     await workflow(tag, [step([ann])])
     const submitter = await hub.user(own.companyId, ['iac.submit', 'approvals.decide'])
@@ -409,6 +413,7 @@ describe('tickets', () => {
       expect(status).toBe(201)
       written.push(body.data)
     }
+    for (const { id } of written) expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4/)
     // The answer to each is what the ticket shows of it, the time in the same form.
     expect((await shown(ticket)).comments).toEqual(written)
     for (const list of ['tickets', 'inbox'])

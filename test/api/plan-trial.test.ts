@@ -178,3 +178,52 @@ describe('what was tried', () => {
     for (const { body } of answers) expect(body.data.errors ?? []).toEqual([])
   })
 })
+
+describe('names', () => {
+  test('[RES-126] [RES-132] [R-035] what refers to a resource that the run renames is applied with it', async () => {
+    const net = (name: string) => of('subnet', 'net', { name, cidr: '10.40.0.0/24' })
+    const edge = (name: string) =>
+      of('load-balancer', 'edge', { name, vendor: 'nginx', pools: [{ name: 'web' }], virtual_servers: [] })
+    const site = (server: string, pool: string) =>
+      of('proxy', 'front', {
+        servers: [server],
+        sites: [{ hostnames: ['a.example'], upstream: { kind: 'lb_pool', name: pool } }],
+      })
+    const run = async (files: Parameters<typeof submit>[2]) => {
+      const planned = await submit(hub, by, files)
+      expect(planned.errors).toEqual([])
+      const done = await applied(by, planned.id)
+      expect(done.items.map((item: Json) => [item.name, item.error])).toEqual(
+        done.items.map((i: Json) => [i.name, null]),
+      )
+      return done.items.map((item: Json) => [item.name, item.action])
+    }
+    await run([net('Net 1'), of('server', 'one', { subnet: 'net' }), edge('Edge 1'), site('one', 'edge/web')])
+    const renamed = [
+      net('Net 2'),
+      of('server', 'one', { name: 'The one', subnet: 'net' }),
+      of('server', 'two', { subnet: 'Net 2' }),
+      edge('Edge 2'),
+      site('one', 'edge/web'),
+    ]
+    expect(await run(renamed)).toEqual([
+      ['net', 'update'],
+      ['one', 'update'],
+      ['two', 'create'],
+      ['edge', 'update'],
+      ['front', 'none'],
+    ])
+    expect((await submit(hub, by, renamed)).items.map((item: Json) => item.diff)).toEqual(renamed.map(() => []))
+  })
+
+  test('[IAC-010] what no column could hold is a fault, and not looked up', async () => {
+    const run = await submit(hub, by, [
+      of('subnet', 'no-block', { cidr: '10.9.0.0/33' }),
+      of('ip-address', 'no-address', { address: '10.0.0.300' }),
+    ])
+    expect(faultsOf(run).map(([file, line]) => [file, line])).toEqual([
+      ['no-block.yml', 7],
+      ['no-address.yml', 7],
+    ])
+  })
+})

@@ -138,6 +138,7 @@ const workflow = resourceRoutes({
   path: '/approvals/workflows',
   parameter: 'workflow',
   tag: TAG,
+  versioned: ({ workflow: { id, version } }) => ({ id, version }),
   of: workflowCollection,
 })
 const findStep = async (context: RouteContext) => {

@@ -73,7 +73,7 @@ const decisionsOf = ({ events, personOf }: ShownTicket) =>
     }))
 
 const presentComment = (event: EventRow, personOf: ShownTicket['personOf']) => ({
-  id: String(event.id),
+  id: event.commentId ?? '',
   user: personOf(event.userId),
   comment: event.comment ?? '',
   at: event.at,

@@ -40,7 +40,7 @@ const ticketStep = named('TicketStep', {
 })
 
 export const ticketComment = named('TicketComment', {
-  id: string(),
+  id: id(),
   user: nullable(reference),
   comment: string(),
   at: time(),

@@ -1,5 +1,6 @@
 // Tickets between the database and the pure state machine (core/lifecycle/approval.ts).
 import { and, asc, eq, sql } from 'drizzle-orm'
+import { assert } from '../../../core/assert.ts'
 import {
   type Approvers,
   type Decision,
@@ -113,8 +114,14 @@ export async function saveTicket(tx: Tx, id: string, ticket: Ticket, isBlocked: 
 
 type NewEvent = Omit<typeof approvalEvents.$inferInsert, 'ticketId'>
 
-export async function addEvent(tx: Tx, ticketId: string, event: NewEvent): Promise<void> {
-  await tx.db.insert(approvalEvents).values({ ...event, ticketId })
+/** Notes what happened to a ticket. Returns when. */
+export async function addEvent(tx: Tx, ticketId: string, event: NewEvent): Promise<Date> {
+  const [row] = await tx.db
+    .insert(approvalEvents)
+    .values({ ...event, ticketId })
+    .returning({ at: approvalEvents.at })
+  assert(row !== undefined, 'an event that was inserted is there')
+  return row.at
 }
 
 /** Where tickets that end otherwise than approved leave their items: not applied, and why. */

@@ -1,5 +1,6 @@
 // What people do with tickets: approve, reject, delegate, comment (resources.md §7). Each act locks its ticket, so that
 // of two decisions at once the second sees the first.
+import { randomUUID } from 'node:crypto'
 import { and, eq, sql } from 'drizzle-orm'
 import {
   type Decision,
@@ -222,16 +223,17 @@ export async function commentTicket(context: RouteContext, row: TicketRow, comme
       loaded.ticket.delegations.some(each => each.toId === id) ||
       loaded.ticket.decisions.some(each => each.userId === id)
     if (!isConcerned) throw refusalError('not_approver', loaded.ticket)
-    await addEvent(tx, row.id, { type: 'commented', step: row.step, userId: id, userName: name, comment })
+    const commentId = randomUUID()
+    const at = await addEvent(tx, row.id, {
+      type: 'commented',
+      step: row.step,
+      userId: id,
+      userName: name,
+      comment,
+      commentId,
+    })
     const subject = { type: 'approval', id: row.id, name: `${row.kind} ${row.name}` }
     await auditRequest(tx, context, 'approval.comment', subject)
-    const [made] = await tx.db.execute<{ id: string; at: string }>(sql`
-      select id::text as id, at from approval_events where ticket_id = ${row.id} order by approval_events.id desc limit 1`)
-    return {
-      id: made?.id ?? '',
-      user: { id, name },
-      comment,
-      at: made === undefined ? new Date(hub.now()) : new Date(made.at),
-    }
+    return { id: commentId, user: { id, name }, comment, at }
   })
 }

@@ -4,7 +4,7 @@ import { eq, sql } from 'drizzle-orm'
 import { iacBindings } from '../platform/db/schema-iac.ts'
 import { manifestKind, manifestKindOfResource } from './kinds/kinds.ts'
 import type { Named, NameFinder, Reading, Reference } from './kinds/manifest-kind.ts'
-import { namedAs } from './kinds/names-by-id.ts'
+import { namedAs, partName } from './kinds/names-by-id.ts'
 
 type Found = { readonly id: string | null; readonly name: string }
 
@@ -44,11 +44,28 @@ async function namesOfKind(
 /** The key of what a run makes: by its slug, and by its display name. */
 export const madeKey = (kind: string, name: string): string => `${kind} ${name.toLowerCase()}`
 
-/** Looks up what references mean. `made` is what the run is about to make in this company. */
+/** Display names that a run is about to change in a company: the new ones, by kind and old name (`madeKey`). */
+export type Renames = ReadonlyMap<string, string>
+
+/** What a resource is called once the run is applied; a part by the name of its whole. */
+export function nameAfter({ hub }: Reading, renames: Renames, kind: string, name: string): string {
+  const parent = hub.kinds.get(kind)?.parent?.kind
+  const own = renames.get(madeKey(kind, name))
+  if (own !== undefined || parent === undefined) return own ?? name
+  const cut = name.indexOf('/')
+  const whole = cut < 0 ? undefined : renames.get(madeKey(parent, name.slice(0, cut)))
+  return whole === undefined ? name : partName(whole, name.slice(cut + 1))
+}
+
+/**
+ * Looks up what references mean. `made` is what the run is about to make in this company, `renames` what it renames:
+ * names are then those that the resources will have.
+ */
 export async function findNames(
   reading: Reading,
   references: readonly Reference[],
   made: ReadonlyMap<string, Found>,
+  renames: Renames = new Map(),
 ): Promise<NameFinder> {
   const known = new Map<string, ReadonlyMap<string, Named>>()
   for (const [kind, asked] of Map.groupBy(references, reference => reference.kind)) {
@@ -56,5 +73,9 @@ export async function findNames(
     // By the name that is displayed too: a spec in its normal form has that in place of a slug.
     known.set(kind, new Map([...[...found.values()].map(row => [row.name, row] as const), ...found]))
   }
-  return (kind, name) => known.get(kind)?.get(name) ?? made.get(madeKey(kind, name)) ?? null
+  return (kind, name) => {
+    const found = known.get(kind)?.get(name)
+    if (found === undefined) return made.get(madeKey(kind, name)) ?? null
+    return { ...found, name: nameAfter(reading, renames, kind, found.name) }
+  }
 }

@@ -12,10 +12,10 @@ import { type Compared, compareItem, desiredName } from './compare.ts'
 import { fieldFault, sameResourceFault, specFault } from './fault-place.ts'
 import { isKindPermissionNeeded } from './iac-settings.ts'
 import type { NameFinder, Reading } from './kinds/manifest-kind.ts'
-import { partName } from './kinds/names-by-id.ts'
 import { type Manifest, readManifest, type SentFile } from './manifest.ts'
 import { type Matched, matchExisting } from './match-existing.ts'
 import { findNames, madeKey } from './name-book.ts'
+import { type RunNames, runNames, withNewNames } from './run-names.ts'
 import { type Trial, tryItems } from './try-items.ts'
 import { usableCompaniesBySlug } from './usable-companies.ts'
 
@@ -113,25 +113,6 @@ const boundElsewhere = (matched: readonly Matched[]): RunError[] =>
         ],
   )
 
-/** What a run makes in a company, by slug and display name, with the path of the manifest. */
-function madeBy(matched: readonly Matched[], companyId: string) {
-  const made = new Map<string, { id: string | null; name: string; path: string }>()
-  for (const { manifest, existing } of matched) {
-    if (manifest.companyId !== companyId || manifest.isAbsent) continue
-    const { kind, slug, spec, path } = manifest
-    const name = existing?.name ?? desiredName(spec, slug)
-    for (const key of [slug, desiredName(spec, slug)])
-      for (const called of new Set([kind.kind, kind.resourceKind]))
-        made.set(madeKey(called, key), { id: existing?.id ?? null, name, path })
-    for (const part of kind.partsOf?.(spec) ?? []) {
-      const whole = partName(name, part.name)
-      for (const key of [whole, partName(slug, part.name), part.name])
-        made.set(madeKey(part.kind, key), { id: null, name: whole, path })
-    }
-  }
-  return made
-}
-
 type Referred = {
   readonly refersTo: readonly string[]
   readonly errors: readonly RunError[]
@@ -139,9 +120,9 @@ type Referred = {
 }
 
 /** What the references of a manifest mean, and which other manifests of the run they are to. */
-async function refer(reading: Reading, { manifest }: Matched, made: ReturnType<typeof madeBy>): Promise<Referred> {
+async function refer(reading: Reading, { manifest }: Matched, { made, renames }: RunNames): Promise<Referred> {
   const references = manifest.isAbsent ? [] : manifest.kind.referencesOf(manifest.spec)
-  const find = await findNames(reading, references, made)
+  const find = await findNames(reading, references, made, renames)
   const errors = references
     .filter(({ kind, name, isOptional }) => !isOptional && find(kind, name) === null)
     .map(({ kind, name, at }) =>
@@ -241,10 +222,14 @@ async function planMatched(context: RouteContext, matched: readonly Matched[]) {
   for (const each of matched) {
     const { companyId } = each.manifest
     const reading = { hub, db: hub.database.db, companyId }
-    const referred = await refer(reading, each, madeBy(matched, companyId))
+    const names = runNames(matched, companyId)
+    const referred = await refer(reading, each, names)
     errors.push(...referred.errors)
     if (referred.errors.length > 0) continue
-    const { item, whole, errors: faults } = await planItem(context, reading, each, referred, needsPermission)
+    const { kind } = each.manifest
+    const existing = each.existing && withNewNames(reading, kind, each.existing, names.renames)
+    const named = { ...each, existing }
+    const { item, whole, errors: faults } = await planItem(context, reading, named, referred, needsPermission)
     items.push(item)
     errors.push(...faults)
     if (faults.length === 0) trials.set(item.path, { item, manifest: each.manifest, whole })

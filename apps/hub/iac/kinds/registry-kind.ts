@@ -201,7 +201,9 @@ class RegistryKind {
     const values = (iac?.key ?? []).map(key => {
       const field = this.fields.find(([, name]) => name === key)
       const given = spec[key] ?? field?.[2].fallback ?? null
-      return [key, given === null || !field ? null : shownForm(field, given)] as const
+      // What cannot be a value is in no column: the plan says what is wrong with it.
+      const isValue = given !== null && field !== undefined && !field[2].check?.(given as never)
+      return [key, isValue ? shownForm(field, given) : null] as const
     })
     if (values.length === 0 || values.some(([, value]) => typeof value !== 'string' && typeof value !== 'number'))
       return undefined

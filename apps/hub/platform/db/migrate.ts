@@ -48,6 +48,7 @@ import notedByStatement from '../../../../sql/hub/0045_noted_by_statement.sql' w
 import searchTags from '../../../../sql/hub/0046_search_tags.sql' with { type: 'text' }
 import iacFiles from '../../../../sql/hub/0048_iac_files.sql' with { type: 'text' }
 import certificateLinks from '../../../../sql/hub/0049_certificate_links.sql' with { type: 'text' }
+import commentIds from '../../../../sql/hub/0050_comment_ids.sql' with { type: 'text' }
 import exceptionChanges from '../../../../sql/hub/0052_exception_changes.sql' with { type: 'text' }
 import findingNameCells from '../../../../sql/hub/0053_finding_name_cells.sql' with { type: 'text' }
 
@@ -101,6 +102,7 @@ export const migrations: readonly Migration[] = [
   { number: 46, name: 'search_tags', sql: searchTags },
   { number: 48, name: 'iac_files', sql: iacFiles },
   { number: 49, name: 'certificate_links', sql: certificateLinks },
+  { number: 50, name: 'comment_ids', sql: commentIds },
   { number: 52, name: 'exception_changes', sql: exceptionChanges },
   { number: 53, name: 'finding_name_cells', sql: findingNameCells },
 ]

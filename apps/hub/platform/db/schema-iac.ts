@@ -180,4 +180,5 @@ export const approvalEvents = pgTable('approval_events', {
   fromId: uuid('from_id'),
   toId: uuid('to_id'),
   comment: text('comment'),
+  commentId: uuid('comment_id'),
 })

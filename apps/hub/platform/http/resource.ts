@@ -7,6 +7,7 @@ import type { Executor } from '../db/connect.ts'
 import type { Words } from './api-texts.ts'
 import { bulkResponse, forEachId, type Refusal } from './bulk.ts'
 import type { Asker } from './collection.ts'
+import { Reply } from './reply.ts'
 import { listOf, uuid } from './request-schema.ts'
 import { answer } from './response-schema.ts'
 import { type Method, type Route, type RouteContext, route } from './route.ts'
@@ -28,6 +29,8 @@ type ResourceDefinition<Row, R extends TSchema> = {
   /** The name of the id in paths: `team` for /teams/{team}. */
   readonly parameter: string
   readonly tag: string
+  /** The id and version of a row whose changes are guarded by If-Match: answers carry its ETag (R-003). */
+  readonly versioned?: (row: Row) => { readonly id: string; readonly version: number }
 } & (
   | { readonly of: Shown<Row, R> & FindingCollection<Row>; readonly find?: undefined }
   /** For rows with their own way to be found; throws 404. */
@@ -86,6 +89,15 @@ class ResourceRoutes<Row, R extends TSchema> {
     return { data: this.definition.of.present(row, context) }
   }
 
+  /** One row, with what tells its version. */
+  private one(row: Row, context: RouteContext, isNew = false): { data: Static<R> } | Reply<{ data: Static<R> }> {
+    const data = this.data(row, context)
+    const known = this.definition.versioned?.(row)
+    if (known === undefined) return data
+    const tag = { ETag: `"${known.version}"` }
+    return new Reply(data, { headers: isNew ? { ...tag, Location: `${context.url.pathname}/${known.id}` } : tag })
+  }
+
   private formWith<P extends TProperties>(beside: P) {
     const { response } = this.definition.of
     return Type.Unsafe<{ data: Static<R> } & Static<TObject<P>>>(Type.Object({ data: response, ...beside }))
@@ -114,7 +126,7 @@ class ResourceRoutes<Row, R extends TSchema> {
       tag: this.definition.tag,
       resource: this.resource,
       answer: this.form,
-      handle: async context => this.data(await act(context, context.resource, context.body), context),
+      handle: async context => this.one(await act(context, context.resource, context.body), context),
     })
   }
 
@@ -126,7 +138,7 @@ class ResourceRoutes<Row, R extends TSchema> {
       tag: this.definition.tag,
       resource: this.resource,
       answer: this.form,
-      handle: async context => this.data(context.resource, context),
+      handle: async context => this.one(context.resource, context),
     })
 
   readonly create = <B extends TObject>({
@@ -146,7 +158,7 @@ class ResourceRoutes<Row, R extends TSchema> {
       tag: this.definition.tag,
       status: 201,
       answer: this.form,
-      handle: async context => this.data(await act(context, context.body), context),
+      handle: async context => this.one(await act(context, context.body), context, true),
     })
 
   /** Create, with further members that only this response has: a secret, a token. */
