@@ -61,7 +61,7 @@ const ruleOptions = {
 
 /** What axe-core knows to be wrong on the page as it is: the rule, and where. `colour`: rules of colour alone. */
 export async function violationsOf(page: Page, rules: keyof typeof ruleOptions = 'all'): Promise<string[]> {
-  await page.evaluate(AXE)
+  if (!(await page.evaluate<boolean>('"axe" in window'))) await page.evaluate(AXE)
   const options = JSON.stringify({ resultTypes: ['violations'], ...ruleOptions[rules] })
   const violations = (await page.evaluate(
     `axe.run(document, ${options}).then(found => found.violations)`,

@@ -108,8 +108,10 @@ const addresses = (): readonly (readonly [name: string, address: string | null])
 /** What Chromium makes of rounding to whole pixels; nobody sees it. */
 const SHIFT_MAX = 0.001
 
+/** Measured two frames on: charts follow a width in the frame after it. */
 const overEdge = (page: Page): Promise<number> =>
-  page.evaluate<number>('document.documentElement.scrollWidth - document.documentElement.clientWidth')
+  page.evaluate<number>(`new Promise(resolve => requestAnimationFrame(() => requestAnimationFrame(() =>
+    resolve(document.documentElement.scrollWidth - document.documentElement.clientWidth))))`)
 
 /** What is wrong with the page as it is; `rules`: those of axe-core that are asked. */
 async function faultsOf(page: Page, rules: 'all' | 'colour'): Promise<string[]> {
@@ -176,14 +178,15 @@ test('a language whose words are 40 % longer puts nothing over the edge, on a sc
     await route.fulfill({ status: 200, contentType: 'text/javascript; charset=utf-8', body })
   })
   const page = await openSite(context)
-  for (const width of [1280, 360]) {
-    await page.setViewportSize({ width, height: 900 })
-    for (const name of pageNames) {
-      const address = addressOf(name)
-      if (address === null) continue
-      await page.goto(address)
-      await page.locator('main h1').first().waitFor()
-      if (!((await page.locator('body').textContent()) ?? '').includes('ẋẋ')) faults.push(`${name}: not longer`)
+  for (const name of pageNames) {
+    const address = addressOf(name)
+    if (address === null) continue
+    await page.setViewportSize({ width: 1280, height: 900 })
+    await page.goto(address)
+    await page.locator('main h1').first().waitFor()
+    if (!((await page.locator('body').textContent()) ?? '').includes('ẋẋ')) faults.push(`${name}: not longer`)
+    for (const width of [1280, 360]) {
+      await page.setViewportSize({ width, height: 900 })
       const over = await overEdge(page)
       if (over > 0) faults.push(`${name} at ${width}: ${over} px over the edge`)
     }

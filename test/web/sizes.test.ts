@@ -1,11 +1,14 @@
 // What the first load of a page costs, on the wire and compressed: the bars of the design.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import type { Browser } from 'playwright-core'
+import type { Browser, Cookie } from 'playwright-core'
 import { type SiteProcess, startSiteProcess } from '../support/site.ts'
 import { closeContexts, sharedBrowser, signIn } from './browser.ts'
 
 let site: SiteProcess
 let browser: Browser
+let base: string
+/** Of one login: they take long, and each page is loaded by a browser that has nothing else. */
+let cookies: Cookie[]
 
 beforeAll(async () => {
   browser = await sharedBrowser()
@@ -18,6 +21,14 @@ beforeAll(async () => {
       environment: 'production',
       tags: ['web', `rack-${number % 9}`],
     })
+  const context = await browser.newContext({ locale: 'en-GB' })
+  const page = await context.newPage()
+  await page.goto(site.facts.hub_url)
+  await signIn(page, site)
+  await page.waitForURL(/\/c\//)
+  base = /^.*\/c\/[^/]+/.exec(page.url())?.[0] ?? ''
+  cookies = await context.cookies()
+  await context.close()
 }, 120_000)
 afterAll(async () => {
   await closeContexts()
@@ -28,14 +39,6 @@ type Loaded = { readonly type: string; readonly encoding: string | undefined; re
 
 /** What the browser loads for a page that it has never seen, workers and streams aside. */
 async function loadedBy(path: string): Promise<Loaded[]> {
-  const context = await browser.newContext({ locale: 'en-GB' })
-  const page = await context.newPage()
-  await page.goto(site.facts.hub_url)
-  await signIn(page, site)
-  await page.waitForURL(/\/c\//)
-  const base = /^.*\/c\/[^/]+/.exec(page.url())?.[0] ?? ''
-  const cookies = await context.cookies()
-  await context.close()
   const fresh = await browser.newContext({ locale: 'en-GB' })
   await fresh.addCookies(cookies)
   const first = await fresh.newPage()
