@@ -2,7 +2,7 @@
 // (one embedded engine a process), as many at a time as the cores bear. Prints one line a step, when it ends, and
 // closes with `N passed, M failed`. Options: names of groups to run only those; `--cores 0` runs one after the other.
 import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statfsSync, statSync } from 'node:fs'
-import { availableParallelism, freemem, tmpdir } from 'node:os'
+import { availableParallelism, cpus, freemem, tmpdir } from 'node:os'
 import { basename, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { type ChildOptions, type Ended, endProcessesOf, type Front, runChild, startFront } from './support/child.ts'
@@ -36,6 +36,12 @@ const LIMIT_MS = 900_000
 /** The loads of what runs together may come to so much of the cores: their highest points do not fall together. */
 const FILL = 1.4
 
+/** More than that begins where the cores are seen to have nothing to do: this share of them, for so long. */
+const IDLE_SHARE = 0.2
+const WATCH_MS = 2_000
+/** For each core: what is in memory at once has an end, whatever waits. */
+const MOST_PER_CORE = 3
+
 type Outcome = Omit<Ended, 'code'> & { readonly passed: number; readonly failed: number }
 
 type Step = {
@@ -59,10 +65,11 @@ type Load = {
 const loads: Readonly<Record<string, Load>> = {
   // First of all: most of the check waits for it.
   build: { seconds: 2000, cores: 1 },
-  'test/web': { seconds: 140, cores: 0.9 },
+  'test/web 1/2': { seconds: 140, cores: 0.6 },
+  'test/web 2/2': { seconds: 140, cores: 0.6 },
   'test/system/first-alert': { seconds: 110, cores: 0.3 },
   'test/api 3/4': { seconds: 110, cores: 1 },
-  'test/web/jobs': { seconds: 110, cores: 0.9 },
+  'test/web/jobs': { seconds: 110, cores: 0.6 },
   'test/redis': { seconds: 110, cores: 0.7 },
   'test/agent': { seconds: 90, cores: 0.3 },
   'test/api 2/4': { seconds: 85, cores: 1 },
@@ -173,7 +180,7 @@ async function postgresOf(folder: string): Promise<Record<string, string>> {
 const isFileAStep: ReadonlySet<string> = new Set(['test/samples', 'test/system'])
 
 /** Folders with so many tests that several processes share their files. */
-const partsOfFolder: Readonly<Record<string, number>> = { 'test/api': 4 }
+const partsOfFolder: Readonly<Record<string, number>> = { 'test/api': 4, 'test/web': 2 }
 
 /** The files of a folder dealt out by size, the largest first, each to the part that has least yet. */
 function filesOfParts(files: readonly string[], parts: number): string[][] {
@@ -315,39 +322,69 @@ async function runAgain(): Promise<void> {
   }
 }
 
-/** Runs the steps, each as soon as there is room for it: those that take long first. */
+/** What the cores have spent in all, and how much of it with nothing to do. */
+function spentByCores(): { readonly total: number; readonly idle: number } {
+  const times = cpus().map(cpu => cpu.times)
+  const idle = times.reduce((sum, each) => sum + each.idle, 0)
+  return { idle, total: times.reduce((sum, { user, nice, sys, irq }) => sum + user + nice + sys + irq, idle) }
+}
+
+/** Watches for WATCH_MS. Resolves to whether the cores had nothing to do for the share that is worth another step. */
+async function sawIdleCores(): Promise<boolean> {
+  const before = spentByCores()
+  await Bun.sleep(WATCH_MS)
+  const { total, idle } = spentByCores()
+  return idle - before.idle > IDLE_SHARE * (total - before.total)
+}
+
+const brokenStep = (error: unknown): Outcome => ({
+  passed: 0,
+  failed: 1,
+  seconds: 0,
+  cpuSeconds: 0,
+  output: String(error),
+})
+
+/**
+ * Runs the steps, each as soon as there is room for it: those that take long first. Many mostly wait, and some only
+ * on a fast host: another one begins whenever the cores are seen to wait with them.
+ */
 async function runSteps(steps: readonly Step[], cores: number): Promise<void> {
   const waiting = [...steps].sort((a, b) => loadOf(b).seconds - loadOf(a).seconds)
   const running = new Map<Step, Promise<void>>()
-  const isReady = (step: Step): boolean => {
-    if (![...waiting, ...running.keys()].every(other => other.name !== step.after)) return false
+  const mayStart = (step: Step): boolean => [...waiting, ...running.keys()].every(other => other.name !== step.after)
+  const hasRoom = (step: Step): boolean => {
     const busy = [...running.keys()].reduce((sum, other) => sum + loadOf(other).cores, 0)
-    return running.size === 0 || busy + loadOf(step).cores <= cores
+    return mayStart(step) && (running.size === 0 || busy + loadOf(step).cores <= cores)
+  }
+  const begin = (step: Step): void => {
+    waiting.splice(waiting.indexOf(step), 1)
+    const ended = step.run().catch(brokenStep)
+    running.set(
+      step,
+      ended.then(outcome => {
+        running.delete(step)
+        if (isBrokenOff) return
+        report(step.name, outcome)
+        if (outcome.failed > 0) again.push({ step, first: outcome })
+        else count(step.name, outcome)
+      }),
+    )
   }
   while (waiting.length + running.size > 0) {
     if (isBrokenOff) waiting.length = 0
-    const at = waiting.findIndex(isReady)
-    const [step] = at >= 0 ? waiting.splice(at, 1) : []
-    if (step) {
-      const fault = (error: unknown): Outcome => ({
-        passed: 0,
-        failed: 1,
-        seconds: 0,
-        cpuSeconds: 0,
-        output: String(error),
-      })
-      const ended = step.run().catch(fault)
-      running.set(
-        step,
-        ended.then(outcome => {
-          running.delete(step)
-          if (isBrokenOff) return
-          report(step.name, outcome)
-          if (outcome.failed > 0) again.push({ step, first: outcome })
-          else count(step.name, outcome)
-        }),
-      )
-    } else if (running.size > 0) await Promise.race(running.values())
+    const next = waiting.find(hasRoom)
+    if (next) {
+      begin(next)
+      continue
+    }
+    const oneEnds = Promise.race(running.values())
+    const mayFill = cores > 0 && running.size < MOST_PER_CORE * availableParallelism() && waiting.some(mayStart)
+    if (!mayFill) await oneEnds
+    else if (await Promise.race([oneEnds.then(() => false), sawIdleCores()])) {
+      const filling = waiting.find(mayStart)
+      if (filling && !isBrokenOff) begin(filling)
+    }
   }
 }
 
