@@ -500,4 +500,28 @@ describe('preview', () => {
     expect(Number(read)).toBeLessThan(10)
     admin.answer = () => ({ status: 200, body: { data: {} } })
   })
+
+  test('[HRL-003] long previews of one company leave those of another their time', async () => {
+    const [greedy, modest] = [await hub.tenant(), await hub.tenant()]
+    for (let at = 0; at < 8; at++) await server({ name: `c-${at}` }, greedy)
+    await server({ name: 'd' }, modest)
+    const held = Promise.withResolvers<void>()
+    let open = 0
+    admin.answer = async ({ query }) => {
+      if (query.get('company_id') === greedy.companyId) {
+        open++
+        await held.promise
+      }
+      return answered([{ labels: { mount: '/' }, points: [[Date.now(), 50]] }])
+    }
+    const preview = ({ companyId }: typeof greedy) =>
+      previewRule({ hub: hub.hub, companyId }, { ...draft({ scope: { all: true } }), hours: 168 })
+    const long = Array.from({ length: 3 }, () => preview(greedy))
+    await until('the places of the company are taken', async () => open === 5)
+    const { data, collector } = await preview(modest)
+    expect([data.history?.servers_read, collector.available, open]).toEqual([1, true, 5])
+    held.resolve()
+    for (const { data: own } of await Promise.all(long)) expect(own.history?.servers_read).toBe(8)
+    admin.answer = () => ({ status: 200, body: { data: {} } })
+  })
 })

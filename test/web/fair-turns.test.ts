@@ -1,6 +1,6 @@
 // Turns that go round the callers, with work that ends when the test says so.
 import { expect, test } from 'bun:test'
-import { FairTurns } from '../../apps/hub/web/shell/fair-turns.ts'
+import { FairTurns } from '../../apps/hub/platform/fair-turns.ts'
 
 class Work {
   readonly begun: string[] = []
@@ -43,6 +43,20 @@ test('several run side by side, of one caller never more than one', async () => 
   expect(work.begun).toEqual(['a1', 'b1', 'c1', 'd1'])
   await work.endOne()
   expect(work.begun).toEqual(['a1', 'b1', 'c1', 'd1', 'a2'])
+})
+
+test('a caller may have several at once, and leaves the other places to others', async () => {
+  const work = new Work()
+  const turns = new FairTurns(3, 100, 2)
+  for (const name of ['a1', 'a2', 'a3', 'a4']) void turns.run(name[0] ?? '', work.of(name))
+  await settle()
+  expect(work.begun).toEqual(['a1', 'a2'])
+  for (const name of ['b1', 'b2', 'c1']) void turns.run(name[0] ?? '', work.of(name))
+  await settle()
+  expect(work.begun).toEqual(['a1', 'a2', 'b1'])
+  // a1 ends: those who had fewer come first.
+  for (let count = 0; count < 5; count++) await work.endOne()
+  expect(work.begun).toEqual(['a1', 'a2', 'b1', 'b2', 'c1', 'a3', 'a4'])
 })
 
 test('where all places are taken, the caller with the most gives one up, and may not take one of others', async () => {

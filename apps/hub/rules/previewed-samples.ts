@@ -1,7 +1,6 @@
 // The stored samples that a draft of a rule is judged on: of which servers, and whole. The rule editor's charts and the
 // preview of the API read them here, so that both find the same alerts.
 import { sql } from 'drizzle-orm'
-import pLimit from 'p-limit'
 import {
   metricsPath,
   parseMetricsResponse,
@@ -13,6 +12,7 @@ import type { ReplayedSeries } from '../../../core/alerting/evaluate/backtest.ts
 import { limits } from '../../../core/limits.ts'
 import type { Hub } from '../hub-context.ts'
 import { uuidList } from '../platform/db/transaction.ts'
+import { FairTurns } from '../platform/fair-turns.ts'
 
 export type PreviewedServer = { readonly id: string; readonly name: string }
 export type Tenant = { readonly hub: Hub; readonly companyId: string }
@@ -25,12 +25,18 @@ const SERVERS_READ = 25
 const READ_AT_ONCE = 5
 /** A week of a server takes four questions, and so that of all servers a hundred. */
 const READING_MS = 15_000
-/** Questions at once of all previews of a hub, so that they leave a collector its time. */
+/**
+ * Questions at once of all previews of a hub, so that they leave a collector its time; and of one company, so that long
+ * previews of it leave others theirs.
+ */
 const ASKED_AT_ONCE = 10
+const ASKED_OF_COMPANY = 5
+/** What waits beyond is not answered. Of one preview five wait. */
+const ASKED_MAX = 1_000
 /** Every agent reports it with each batch, whatever else it reports. */
 const HEARD = 'uptime_seconds'
 
-const questions = pLimit(ASKED_AT_ONCE)
+const questions = new FairTurns(ASKED_AT_ONCE, ASKED_MAX, ASKED_OF_COMPANY)
 
 /** Samples are read from now on, for as long as a user waits. */
 export const startReading = ({ hub, companyId }: Tenant): Reading => ({
@@ -58,7 +64,7 @@ export async function inTurns<T, R>(items: readonly T[], act: (item: T) => Promi
 }
 
 function ask({ hub, companyId, endsAtMs }: Reading, serverId: string, name: string, path: string): Promise<unknown> {
-  return questions(async () => {
+  return questions.run(companyId, async () => {
     if (hub.now() >= endsAtMs) return null
     const target = await hub.collectors.targetOfServer(companyId, serverId)
     const answer = target ? await hub.collectors.query(target, name, path) : null

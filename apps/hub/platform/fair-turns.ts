@@ -1,21 +1,24 @@
 // Runs slow work in turns between callers: a caller with a hundred tasks waits for them, and delays another caller by
-// only one task.
+// only one task. No caller holds more than its share of what runs, however much of it stands idle.
 
 type Waiting = { readonly begin: () => void; readonly refuse: () => void }
 
 export class FairTurns {
   /** Waiting tasks by caller; the first caller has the next turn. */
   private readonly waiting = new Map<string, Waiting[]>()
-  private readonly running = new Set<string>()
+  /** Tasks that run, by caller; a caller without one is missing. */
+  private readonly running = new Map<string, number>()
+  private runningCount = 0
   private waitingCount = 0
 
   /**
-   * `atOnce`: tasks that run in parallel, at most one for each caller. `waitingMax`: waiting tasks of all callers
-   * together.
+   * `atOnce`: tasks that run in parallel, at most `eachAtOnce` for each caller. `waitingMax`: waiting tasks of all
+   * callers together.
    */
   constructor(
     private readonly atOnce: number,
     private readonly waitingMax: number,
+    private readonly eachAtOnce = 1,
   ) {}
 
   /** Runs `work` when it is the caller's turn. Null: too many tasks wait. */
@@ -24,7 +27,10 @@ export class FairTurns {
     try {
       return await work()
     } finally {
-      this.running.delete(caller)
+      const left = (this.running.get(caller) ?? 0) - 1
+      if (left > 0) this.running.set(caller, left)
+      else this.running.delete(caller)
+      this.runningCount--
       const mine = this.waiting.get(caller)
       this.waiting.delete(caller)
       // Moved to the end, so that all other callers come first.
@@ -56,13 +62,15 @@ export class FairTurns {
 
   private beginNext(): void {
     for (const [caller, queue] of this.waiting) {
-      if (this.running.size >= this.atOnce) return
-      if (this.running.has(caller)) continue
+      if (this.runningCount >= this.atOnce) return
+      const own = this.running.get(caller) ?? 0
+      if (own >= this.eachAtOnce) continue
       const next = queue.shift()
       if (queue.length === 0) this.waiting.delete(caller)
       if (!next) continue
       this.waitingCount--
-      this.running.add(caller)
+      this.running.set(caller, own + 1)
+      this.runningCount++
       next.begin()
     }
   }
