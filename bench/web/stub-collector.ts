@@ -1,6 +1,7 @@
 // Stands in for the collector's admin API, and counts what is asked of it: newest values of a whole fleet, and the
 // series of any server. A server's values change once in thirty seconds, each at a moment of its own, as agents send.
 import { adminPrefix } from '../../core/admin-api/envelope.ts'
+import { packValues } from '../../core/admin-api/values.ts'
 import { metrics } from '../../core/series/catalogue.ts'
 import { seededId } from '../hub-seed.ts'
 
@@ -125,13 +126,12 @@ export class StubCollector {
 
   private valuesOf(metric: string, nowMs: number): object {
     const newest = this.ids.map((_, index) => newestValue(index, metric, nowMs))
-    return {
-      metric,
+    const columns = packValues({
       server_ids: this.ids,
       values: newest.map(([value]) => value),
       ts_ms: newest.map(([, tsMs]) => tsMs),
       labels: this.ids.map(() => labelsOf(metric)),
-      truncated: false,
-    }
+    })
+    return { metric, ...columns, truncated: false }
   }
 }

@@ -1,5 +1,6 @@
 // Online, down and unknown: the same word for a server in the list, the counts, the agents and the live page.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { packValues } from '../../core/admin-api/values.ts'
 import { logIn, newPerson, serversOf } from '../web/visitor.ts'
 import { AdminListener } from './admin-listener.ts'
 import { alertEvent } from './alert-event.ts'
@@ -128,9 +129,10 @@ test('values of a company come from every collector that its agents report to; w
     return { status: 200, body: { data: columns(3) } }
   }
   const values = () => hub.hub.collectors.valuesOfCompany(own.companyId, 'cpu_load1')
-  expect(await values()).toEqual({ ...columns(7), isWhole: true })
+  const packed = (value: number) => packValues(columns(value))
+  expect(await values()).toEqual({ ...packed(7), isWhole: true })
   second = { data: { ...columns(7), truncated: true } }
-  expect(await values()).toEqual({ ...columns(7), isWhole: false })
+  expect(await values()).toEqual({ ...packed(7), isWhole: false })
   second = { data: {} }
   expect(await values()).toMatchObject({ values: [3], isWhole: false })
   admin.answer = () => ({ status: 200, body: { data: {} } })

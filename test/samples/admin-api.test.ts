@@ -6,7 +6,7 @@ import { AgentRegistry } from '../../apps/collector/store/registry/registry.ts'
 import { type SamplesClient, startSamples } from '../../apps/collector/worker/samples/samples-client.ts'
 import type { ReloadFeed } from '../../core/admin-api/calls.ts'
 import { faultsHeader, parseFaults } from '../../core/admin-api/envelope.ts'
-import { parseCompanyValues } from '../../core/admin-api/values.ts'
+import { companyValuesPath, packedId, parseCompanyValues } from '../../core/admin-api/values.ts'
 import type { RejectedRule } from '../../core/alerting/rules/rule.ts'
 import type { RetentionSettings } from '../../core/retention/readable-and-deletable.ts'
 import type { Tombstone } from '../../core/retention/tombstone.ts'
@@ -375,10 +375,13 @@ describe('the admin API', () => {
       dataOf(await call('GET', `/internal/v1/companies/${companyId}/values?metric=${metric}`))
     const disks = await values(COMPANY, 'disk_used_percent')
     expect(disks).toMatchObject({ company_id: COMPANY, metric: 'disk_used_percent', truncated: false })
-    const { server_ids, values: largest, labels } = parseCompanyValues({ data: disks }) ?? {}
-    const at = server_ids?.indexOf(SIBLING) ?? -1
-    expect([largest?.[at], labels?.[at]]).toEqual([9, { mount: '/' }])
-    expect(server_ids).not.toContain(FOREIGN)
+    const { ids = '', values: largest, label_sets: sets, label_at: at } = parseCompanyValues({ data: disks }) ?? {}
+    const place = [...Array((largest ?? []).length).keys()].findIndex(each => packedId(ids, each) === SIBLING)
+    expect([largest?.[place], sets?.[at?.[place] ?? -1]]).toEqual([9, { mount: '/' }])
+    expect(disks.server_ids).not.toContain(FOREIGN)
+    const packed = await dataOf(await call('GET', `/internal/v1${companyValuesPath(COMPANY, 'disk_used_percent')}`))
+    expect(parseCompanyValues({ data: packed })).toEqual(parseCompanyValues({ data: disks }))
+    expect(packed).not.toHaveProperty('server_ids')
     expect(await values(OTHER_COMPANY, 'disk_used_percent')).toMatchObject({ server_ids: [FOREIGN], values: [99] })
     const unknown = await call('GET', `/internal/v1/companies/${COMPANY}/values?metric=nonsense`)
     expect([unknown.status, faultyFields(unknown)]).toEqual([400, ['metric']])

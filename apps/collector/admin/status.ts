@@ -5,7 +5,7 @@ import type {
   CompanySummaryResponse,
   ServerStatusResponse,
 } from '../../../core/admin-api/status.ts'
-import type { CompanyValuesResponse } from '../../../core/admin-api/values.ts'
+import { type CompanyValuesResponse, packedParam, packValues } from '../../../core/admin-api/values.ts'
 import { limits } from '../../../core/limits.ts'
 import { keyMetrics, metricByName } from '../../../core/series/catalogue.ts'
 import { AdminError, badField } from '../../admin-api/admin-error.ts'
@@ -76,7 +76,8 @@ export async function companyValues(deps: AdminDeps, { params, query }: AdminCal
   if (!metricByName(metric)) throw badField('metric', 'must be one of the metrics of the catalogue')
   const sinceMs = deps.nowMs() - limits.statusValueAgeMs
   const { serverIds, values, tsMs, labels, truncated } = await deps.samples.companyValues(companyId, metric, sinceMs)
-  return { company_id: companyId, metric, truncated, server_ids: serverIds, values, ts_ms: tsMs, labels }
+  const columns = { server_ids: serverIds, values, ts_ms: tsMs, labels }
+  return { company_id: companyId, metric, truncated, ...(query.has(packedParam) ? packValues(columns) : columns) }
 }
 
 /** The company and server of a call that is about one server; 404 where they do not belong together. */

@@ -9,8 +9,8 @@ import { adminPrefix, type FieldFault, faultsHeader, parseFaults } from '../../.
 import {
   companyValuesPath,
   mergeValues,
+  type PackedValues,
   parseCompanyValues,
-  type ValueColumns,
 } from '../../../core/admin-api/values.ts'
 import { isLoopback } from '../../../core/config/address.ts'
 import { limits } from '../../../core/limits.ts'
@@ -155,7 +155,7 @@ export class CollectorClient {
    * The newest value of a metric on every server of a company that has one; of a server that two collectors know, the
    * newer. Null: none of the collectors can answer. `isWhole` is false when some of it may be missing.
    */
-  async valuesOfCompany(companyId: string, metric: string): Promise<(ValueColumns & { isWhole: boolean }) | null> {
+  async valuesOfCompany(companyId: string, metric: string): Promise<(PackedValues & { isWhole: boolean }) | null> {
     const targets = await this.targetsOfCompany(companyId)
     const path = companyValuesPath(companyId, metric)
     const answers = await Promise.all(targets.map(target => this.query(target, 'values', path)))

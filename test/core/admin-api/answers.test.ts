@@ -14,6 +14,8 @@ import { parseOnline, parseServerStatus } from '../../../core/admin-api/status.t
 import {
   companyValuesPath,
   mergeValues,
+  packedId,
+  packValues,
   parseCompanyValues,
   type ValueColumns,
 } from '../../../core/admin-api/values.ts'
@@ -137,17 +139,28 @@ describe('answers of the admin API', () => {
 })
 
 describe('one metric of a whole company', () => {
+  const idOf = (end: string) => `00000000-0000-4000-8000-0000000000${end}`
+  const [a, b, c] = [idOf('0a'), idOf('0b'), idOf('0c')]
   const columns: ValueColumns = {
-    server_ids: ['a', 'b'],
+    server_ids: [a, b],
     values: [1, 2],
     ts_ms: [10, 20],
     labels: [{}, { mount: '/' }],
   }
 
+  test('ids are packed as one text, and labels that are alike stand once', () => {
+    const labels: ValueColumns['labels'] = [{ mount: '/' }, {}, { mount: '/' }]
+    const packed = packValues({ server_ids: [a, b, c], values: [1, 2, 3], ts_ms: [1, 2, 3], labels })
+    expect([0, 1, 2].map(place => packedId(packed.ids, place))).toEqual([a, b, c])
+    expect([packed.ids.length, packed.label_sets, packed.label_at]).toEqual([96, [{ mount: '/' }, {}], [0, 1, 0]])
+    expect(parseCompanyValues({ data: { ...packed, more: 1 } })).toEqual({ ...packed, truncated: false })
+  })
+
   test('columns of unequal length, or with a member that is none, are no answer', () => {
-    expect(companyValuesPath('c', 'cpu load')).toBe('/companies/c/values?metric=cpu+load')
-    expect(parseCompanyValues({ data: { ...columns, more: 1 } })).toEqual({ ...columns, truncated: false })
-    expect(parseCompanyValues({ data: { ...columns, truncated: true } })?.truncated).toBe(true)
+    expect(companyValuesPath('c', 'cpu load')).toBe('/companies/c/values?metric=cpu+load&packed=1')
+    const packed = packValues(columns)
+    expect(parseCompanyValues({ data: { ...columns, more: 1 } })).toEqual({ ...packed, truncated: false })
+    expect(parseCompanyValues({ data: { ...packed, truncated: true } })?.truncated).toBe(true)
     const odd = [
       { values: [1] },
       { values: [1, '2'] },
@@ -156,17 +169,28 @@ describe('one metric of a whole company', () => {
       { server_ids: [1, 2] },
     ]
     for (const members of odd) expect(parseCompanyValues({ data: { ...columns, ...members } })).toBeNull()
+    const oddPacked = [
+      { ids: packed.ids.slice(1) },
+      { ids: packed.ids.replace('a', 'x') },
+      { values: [1] },
+      { ts_ms: [1, null] },
+      { label_sets: [{}, 'x'] },
+      { label_at: [0, 2] },
+      { label_at: [0, 0.5] },
+      { label_at: [0] },
+    ]
+    for (const members of oddPacked) expect(parseCompanyValues({ data: { ...packed, ...members } })).toBeNull()
   })
 
   test('of a server that two collectors know the newer value counts', () => {
-    const other: ValueColumns = { server_ids: ['b', 'c'], values: [3, 4], ts_ms: [19, 30], labels: [{}, {}] }
+    const other: ValueColumns = { server_ids: [b, c], values: [3, 4], ts_ms: [19, 30], labels: [{}, {}] }
     const merged: ValueColumns = {
-      server_ids: ['a', 'b', 'c'],
+      server_ids: [a, b, c],
       values: [1, 2, 4],
       ts_ms: [10, 20, 30],
       labels: [{}, { mount: '/' }, {}],
     }
-    expect(mergeValues([columns, other])).toEqual(merged)
-    expect(mergeValues([])).toEqual({ server_ids: [], values: [], ts_ms: [], labels: [] })
+    expect(mergeValues([columns, other].map(packValues))).toEqual(packValues(merged))
+    expect(mergeValues([])).toEqual({ ids: '', values: [], ts_ms: [], label_sets: [], label_at: [] })
   })
 })

@@ -6,7 +6,9 @@ import type { Hub } from '../../hub-context.ts'
 import { notFound } from '../../platform/http/api-error.ts'
 import { views } from '../views/all-views.ts'
 import type { View, ViewContext } from '../views/view.ts'
+import { ActiveAlerts } from './active-alerts.ts'
 import { Fleets } from './fleet.ts'
+import { LiveServers } from './live-servers.ts'
 import { NewestValues } from './newest-values.ts'
 import { type Patch, patchOf } from './patch.ts'
 import { RecentValues } from './recent-values.ts'
@@ -87,13 +89,17 @@ function paramsIn(names: readonly string[], search: URLSearchParams): ReadonlyMa
 export class SharedViews {
   private readonly made: RecentValues<MadeView>
   private readonly fleets: Fleets
+  private readonly alerts: ActiveAlerts
   private readonly newest: NewestValues
+  private readonly live: LiveServers
   private readonly standings: Standings
 
   constructor(private readonly hub: Hub) {
     this.made = new RecentValues(VIEW_AGE_MS, KEPT_VIEWS_MAX, hub.now)
+    this.alerts = new ActiveAlerts(hub)
     this.fleets = new Fleets(hub)
     this.newest = new NewestValues(hub)
+    this.live = new LiveServers(hub)
     this.standings = new Standings(hub)
   }
 
@@ -116,7 +122,9 @@ export class SharedViews {
       param: param => params.get(param) ?? '',
       may: permission => granted.includes(permission),
       fleets: { of: id => this.fleets.of(id, isFresh) },
+      alerts: { of: id => this.alerts.of(id, isFresh) },
       newest: this.newest,
+      live: this.live,
       standings: { of: id => this.standings.of(id, isFresh) },
     }
   }

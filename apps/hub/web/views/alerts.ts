@@ -6,12 +6,11 @@ import { metricByName } from '../../../../core/series/catalogue.ts'
 import { parseSeriesKey } from '../../../../core/series/series-key.ts'
 import type { Hub } from '../../hub-context.ts'
 import { type Filtered, matchesFilter, parseFilter } from '../address/filter.ts'
+import { type AlertRow, alertColumns, alertJoins } from '../live/active-alerts.ts'
 import type { View, ViewContext } from './view.ts'
 
 const WINDOW = 60
 const GROUPS_MAX = 200
-/** More alerts at once are not looked through. */
-const READ_MAX = 50_000
 const IDS_MAX = 10_000
 const NAMES_SHOWN = 10
 
@@ -62,31 +61,6 @@ export type AlertsView = {
   readonly facets: Readonly<Record<string, readonly (readonly [string, number])[]>>
 }
 
-type Row = {
-  id: string
-  type: AlertType
-  severity: Severity
-  state: AlertState
-  server_id: string
-  server_name: string
-  tags: string[]
-  environment: string | null
-  role: string | null
-  datacenter: string | null
-  rule_id: string | null
-  rule_name: string | null
-  series_key: string
-  opened_at: string
-  ended_at: string | null
-  last_value: number | null
-  threshold: number | null
-  acknowledged_by: string | null
-  suppressed: boolean
-  flapping: boolean
-  group_id: string | null
-  group_size: number | null
-}
-
 /** False for a label that only repeats another one. */
 const isTelling = (name: string, labels: Readonly<Record<string, string>>): boolean =>
   labels.mount === undefined || (name !== 'device' && name !== 'fstype')
@@ -108,7 +82,7 @@ export function partsOfSeries(
   }
 }
 
-const toFace = (row: Row): AlertFace => ({
+const toFace = (row: AlertRow): AlertFace => ({
   id: row.id,
   type: row.type,
   severity: row.severity,
@@ -128,38 +102,23 @@ const toFace = (row: Row): AlertFace => ({
   groupSize: row.type === 'group_down' ? (row.group_size ?? 0) : null,
 })
 
-const ACTIVE: readonly AlertState[] = ['open', 'acknowledged']
-const PAST: readonly AlertState[] = ['resolved', 'closed']
-
-const alertColumns = sql`x.id, x.type, x.severity, x.state, x.server_id, s.name as server_name, s.tags, s.environment, s.role,
-  s.datacenter, x.rule_id, r.name as rule_name, x.series_key, x.opened_at, coalesce(x.resolved_at, x.closed_at) as ended_at,
-  x.last_value, x.threshold, u.name as acknowledged_by, x.suppressed, x.flapping, x.group_id,
-  coalesce(cardinality(x.group_member_ids), x.group_total) as group_size`
-
-const alertJoins = sql`join servers s on s.id = x.server_id left join monitoring_rules r on r.id = x.rule_id
-  left join users u on u.id = x.acknowledged_by`
-
 /** Alerts of a company that meet a condition on `x`, the newest first. */
 export async function facesWhere(hub: Hub, companyId: string, where: SQL, limit: number): Promise<AlertFace[]> {
-  const rows = await hub.database.db.execute<Row>(sql`
+  const rows = await hub.database.db.execute<AlertRow>(sql`
     select ${alertColumns} from monitoring_alerts x ${alertJoins}
     where x.company_id = ${companyId} and ${where} order by x.opened_at desc, x.id limit ${limit}`)
   return rows.map(toFace)
 }
 
-/** The worst first, then what nobody is on, then the newest; of what is over the newest. */
-async function readAlerts(hub: Hub, companyId: string, states: readonly AlertState[]): Promise<Row[]> {
-  const isPast = states === PAST
-  const rows = await hub.database.db.execute<Row>(sql`
+/** Of what is over the newest. */
+async function pastAlerts({ hub, companyId }: ViewContext): Promise<readonly AlertRow[]> {
+  return hub.database.db.execute<AlertRow>(sql`
     select ${alertColumns} from monitoring_alerts x ${alertJoins}
-    where x.company_id = ${companyId} and x.state in ${states}
-    order by ${isPast ? sql`true` : sql`array_position(array['critical', 'warning', 'info'], x.severity), x.state = 'acknowledged'`},
-      x.opened_at desc, x.id
-    limit ${isPast ? IDS_MAX : READ_MAX}`)
-  return [...rows]
+    where x.company_id = ${companyId} and x.state in ('resolved', 'closed')
+    order by x.opened_at desc, x.id limit ${IDS_MAX}`)
 }
 
-const filteredAlert = (row: Row, nowMs: number): Filtered => ({
+const filteredAlert = (row: AlertRow, nowMs: number): Filtered => ({
   words: [row.server_name, row.rule_name, row.series_key],
   values: {
     severity: row.severity,
@@ -185,9 +144,10 @@ const isAboutPast = (filter: string): boolean =>
   )
 
 /** The alerts that a filter names: open and acknowledged ones, unless it asks for those that are over. */
-async function matchingAlerts({ hub, companyId, param }: ViewContext): Promise<{ all: Row[]; matching: Row[] }> {
+async function matchingAlerts(context: ViewContext) {
+  const { hub, companyId, param, alerts } = context
   const filter = param('q')
-  const all = await readAlerts(hub, companyId, isAboutPast(filter) ? PAST : ACTIVE)
+  const all = await (isAboutPast(filter) ? pastAlerts(context) : alerts.of(companyId))
   const terms = parseFilter(filter)
   const nowMs = hub.now()
   return {
@@ -196,7 +156,7 @@ async function matchingAlerts({ hub, companyId, param }: ViewContext): Promise<{
   }
 }
 
-const groupings: Readonly<Record<string, (row: Row) => readonly (string | null)[]>> = {
+const groupings: Readonly<Record<string, (row: AlertRow) => readonly (string | null)[]>> = {
   rule: row => [row.rule_name],
   server: row => [row.server_name],
   severity: row => [row.severity],
@@ -205,8 +165,8 @@ const groupings: Readonly<Record<string, (row: Row) => readonly (string | null)[
   type: row => [row.type],
 }
 
-function groupsOf(rows: readonly Row[], keysOf: (row: Row) => readonly (string | null)[]): AlertGroup[] {
-  const members = new Map<string, Row[]>()
+function groupsOf(rows: readonly AlertRow[], keysOf: (row: AlertRow) => readonly (string | null)[]): AlertGroup[] {
+  const members = new Map<string, AlertRow[]>()
   for (const row of rows)
     for (const key of keysOf(row)) {
       const known = members.get(key ?? '')
@@ -234,7 +194,7 @@ function groupsOf(rows: readonly Row[], keysOf: (row: Row) => readonly (string |
 }
 
 const FACETS_MAX = 20
-function facet(rows: readonly Row[], keyOf: (row: Row) => string | null): [string, number][] {
+function facet(rows: readonly AlertRow[], keyOf: (row: AlertRow) => string | null): [string, number][] {
   const counts = new Map<string, number>()
   for (const row of rows) {
     const value = keyOf(row)

@@ -3,8 +3,9 @@
 import { aggregates } from '../../../../core/query/series-request.ts'
 import { metricByName, metrics, type Unit } from '../../../../core/series/catalogue.ts'
 import { rangeOf } from '../address/time-range.ts'
+import type { LiveServer } from '../live/live-servers.ts'
 import { type SeriesView, seriesOfServer } from './server/series.ts'
-import { type Facet, type LiveServer, liveServers, matchingServers, serverFacets } from './servers.ts'
+import { type Facet, liveServers, matchingServers, serverFacets } from './servers.ts'
 import type { View, ViewContext } from './view.ts'
 
 const CHOSEN_MAX = 8
@@ -40,8 +41,8 @@ async function highest(context: ViewContext, servers: readonly LiveServer[], met
   const { values } = await context.newest.ofMetric(context.companyId, metric)
   return servers
     .flatMap(server => {
-      const own = values.get(server.id)
-      return own === undefined ? [] : [{ server, value: own.value }]
+      const value = values.valueOf(server.id)
+      return value === null ? [] : [{ server, value }]
     })
     .sort((one, other) => other.value - one.value)
     .slice(0, count)

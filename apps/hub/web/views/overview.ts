@@ -52,7 +52,7 @@ export const overviewView: View<OverviewView> = {
     ])
     const troubled = servers.filter(({ openAlerts, connectivity }) => openAlerts > 0 || connectivity === 'down')
     const worst = sortedServers(troubled, 'state').slice(0, WORST_SHOWN)
-    const first = servers.length <= FIRST_SERVERS ? (servers.find(server => server.agentId !== null) ?? null) : null
+    const first = servers.length <= FIRST_SERVERS ? (servers.find(server => server.hasAgent) ?? null) : null
     return {
       counts: serverCounts(servers),
       unacknowledged,

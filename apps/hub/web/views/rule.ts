@@ -158,9 +158,9 @@ export const ruleView: View<RuleView> = {
       covered: {
         total: covered.length,
         offset,
-        rows: shown.map(({ id, name, status, connectivity, isSilenced, lastSeenAtMs, agentId }, at) => ({
+        rows: shown.map(({ id, name, status, connectivity, isSilenced, lastSeenAtMs, hasAgent }, at) => ({
           ...{ id, name, status, connectivity, isSilenced, lastSeenAtMs },
-          hasAgent: agentId !== null,
+          hasAgent,
           now: now[at] ?? null,
         })),
       },

@@ -2,11 +2,11 @@
 // metric and marked by its worst alert. A hundred thousand cells go as two characters each; who they are is asked for
 // in windows, for what is pointed at and for the rows of the table that says the same.
 import { metricByName, metrics, type Unit } from '../../../../core/series/catalogue.ts'
-import type { CollectorState, MetricOfCompany, NewestValue } from '../live/newest-values.ts'
+import type { LiveServer } from '../live/live-servers.ts'
+import type { CollectorState, MetricValues } from '../live/newest-values.ts'
 import {
   compareKeys,
   type Facet,
-  type LiveServer,
   liveServers,
   matchingServers,
   type ServerRow,
@@ -144,17 +144,17 @@ function niceAbove(value: number, isBytes: boolean): number {
   return ([1, 2, 5].find(step => step * power >= value) ?? 10) * power
 }
 
-function scaleOf(unit: Unit | null, values: MetricOfCompany['values']): number {
+function scaleOf(unit: Unit | null, values: MetricValues): number {
   if (unit === 'percent') return 100
-  if (unit === 'bool' || values.size === 0) return 1
-  const sorted = Float64Array.from(values.values(), ({ value }) => value).sort()
+  if (unit === 'bool') return 1
+  const sorted = values.sorted()
   const high = sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * SCALE_SHARE))] ?? 0
   return niceAbove(high, unit === 'bytes' || unit === 'bytes/s')
 }
 
-function levelOf(own: NewestValue | undefined, scaleMax: number): string {
-  if (own === undefined) return NO_LEVEL
-  const share = Math.min(1, Math.max(0, own.value / scaleMax))
+function levelOf(value: number | null, scaleMax: number): string {
+  if (value === null) return NO_LEVEL
+  const share = Math.min(1, Math.max(0, value / scaleMax))
   return LEVELS[Math.round(share * (LEVELS.length - 1))] ?? NO_LEVEL
 }
 
@@ -185,7 +185,7 @@ export const serverMapView: View<ServerMapView> = {
         const own = shown.servers.slice(group.from, group.to)
         return {
           keys: group.keys,
-          levels: own.map(server => levelOf(values.get(server.id), scaleMax)).join(''),
+          levels: own.map(server => levelOf(values.valueOf(server.id), scaleMax)).join(''),
           marks: own.map(markOf).join(''),
         }
       }),
@@ -212,12 +212,12 @@ export const mapCellsView: View<MapCellsView> = {
       matching: shown.servers.length,
       offset,
       cells: shown.servers.slice(offset, offset + WINDOW).map(server => {
-        const own = values.get(server.id)
+        const value = values.valueOf(server.id)
         return {
           ...toServerRow(server),
           keys: keys.map(key => groupKeys[key]?.(server) ?? ''),
-          value: own === undefined ? null : Number(own.value.toPrecision(6)),
-          labels: own?.labels ?? {},
+          value: value === null ? null : Number(value.toPrecision(6)),
+          labels: values.labelsOf(server.id),
         }
       }),
     }

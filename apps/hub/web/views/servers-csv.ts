@@ -1,6 +1,7 @@
 // The servers that match a filter as a file of comma-separated values: what the list shows, and the chosen metrics.
 import { cellOf } from '../../exports/export-format.ts'
-import { type LiveServer, listedServers, toServerRow } from './servers.ts'
+import type { LiveServer } from '../live/live-servers.ts'
+import { listedServers, toServerRow } from './servers.ts'
 import type { ViewContext } from './view.ts'
 
 /** As many as an act on all that match is done with. */

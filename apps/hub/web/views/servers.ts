@@ -3,7 +3,8 @@ import type { Severity } from '../../../../core/alerting/rules/rule.ts'
 import { metricByName, type Unit } from '../../../../core/series/catalogue.ts'
 import { type Filtered, matchesFilter, parseFilter } from '../address/filter.ts'
 import type { Connectivity, FleetServer } from '../live/fleet.ts'
-import { type CollectorState, connectivityNow, type NewestOfCompany, type ServerValues } from '../live/newest-values.ts'
+import type { LiveServer } from '../live/live-servers.ts'
+import type { CollectorState, ServerValues } from '../live/newest-values.ts'
 import type { View, ViewContext } from './view.ts'
 
 /** How many rows one answer has: more than fit on a screen. */
@@ -47,34 +48,12 @@ export type ServersView = {
   readonly collector: CollectorState
 }
 
-/** A server with its newest values, where the collector has given some. */
-export type LiveServer = FleetServer & { readonly values: ServerValues | undefined }
-
-/** A fleet with the values that were joined to it last: views of the same few seconds share one array. */
-const joined = new WeakMap<
-  readonly FleetServer[],
-  { readonly of: NewestOfCompany; readonly servers: readonly LiveServer[] }
->()
-
-function joinedServers({ hub }: ViewContext, fleet: readonly FleetServer[], of: NewestOfCompany) {
-  const known = joined.get(fleet)
-  if (known?.of === of) return known.servers
-  const nowMs = hub.now()
-  const thresholdMs = hub.config['agents.online_threshold']
-  const servers = fleet.map((server): LiveServer => {
-    const own = of.values.get(server.id)
-    return { ...server, values: own, connectivity: connectivityNow(server, own, nowMs, thresholdMs) }
-  })
-  joined.set(fleet, { of, servers })
-  return servers
-}
-
 /** All servers of the company with their newest values: what lists filter and sort. */
 export async function liveServers(context: ViewContext) {
-  const { companyId, fleets, newest } = context
+  const { companyId, fleets, newest, live } = context
   const [fleet, values] = await Promise.all([fleets.of(companyId), newest.of(companyId)])
   const { collector } = values
-  const servers = joinedServers(context, fleet, values)
+  const servers = live.join(companyId, fleet, values)
   const isMissing = collector !== 'ok' && fleet.length > 0
   const state: CollectorState = isMissing ? collector : 'ok'
   return { servers, collector: state }
@@ -159,7 +138,7 @@ async function metricColumns({ companyId, param, newest }: ViewContext): Promise
   return Promise.all(
     chosen.map(async ({ name, unit }) => {
       const { values } = await newest.ofMetric(companyId, name)
-      return { name, unit, newestOf: (server: LiveServer) => values.get(server.id)?.value ?? null }
+      return { name, unit, newestOf: (server: LiveServer) => values.valueOf(server.id) }
     }),
   )
 }
@@ -206,19 +185,31 @@ export function serverCounts(fleet: readonly FleetServer[]): ServerCounts {
   return counts
 }
 
-function facetOf(fleet: readonly FleetServer[], valuesOf: (server: FleetServer) => readonly (string | null)[]): Facet {
+function facetOf(fleet: readonly FleetServer[], keyOf: (server: FleetServer) => string | null): Facet {
   const counts = new Map<string, number>()
-  for (const server of fleet)
-    for (const value of valuesOf(server)) if (value !== null) counts.set(value, (counts.get(value) ?? 0) + 1)
-  return [...counts].sort((one, other) => other[1] - one[1] || (one[0] < other[0] ? -1 : 1)).slice(0, FACETS_MAX)
+  for (const server of fleet) count(counts, keyOf(server))
+  return frequent(counts)
+}
+
+function count(counts: Map<string, number>, value: string | null): void {
+  if (value !== null) counts.set(value, (counts.get(value) ?? 0) + 1)
+}
+
+const frequent = (counts: ReadonlyMap<string, number>): Facet =>
+  [...counts].sort((one, other) => other[1] - one[1] || (one[0] < other[0] ? -1 : 1)).slice(0, FACETS_MAX)
+
+function tagFacet(fleet: readonly FleetServer[]): Facet {
+  const counts = new Map<string, number>()
+  for (const server of fleet) for (const tag of server.tags) count(counts, tag)
+  return frequent(counts)
 }
 
 /** What the filter of servers can be completed with. */
 export const serverFacets = (fleet: readonly FleetServer[]): Readonly<Record<string, Facet>> => ({
-  tag: facetOf(fleet, server => server.tags),
-  env: facetOf(fleet, server => [server.environment]),
-  role: facetOf(fleet, server => [server.role]),
-  dc: facetOf(fleet, server => [server.datacenter]),
+  tag: tagFacet(fleet),
+  env: facetOf(fleet, server => server.environment),
+  role: facetOf(fleet, server => server.role),
+  dc: facetOf(fleet, server => server.datacenter),
 })
 
 /** A server as a row shows it: seen when it was last heard or sampled. */

@@ -1,7 +1,9 @@
 // What a page is sent: a view has the keys that it needs, the parameters that decide what is in it, and a maker. One
 // answer serves all viewers who ask for the same within two seconds.
 import type { Hub } from '../../hub-context.ts'
+import type { ActiveAlerts } from '../live/active-alerts.ts'
 import type { Fleets } from '../live/fleet.ts'
+import type { LiveServers } from '../live/live-servers.ts'
 import type { NewestValues } from '../live/newest-values.ts'
 import type { Standings } from '../live/standing.ts'
 
@@ -13,7 +15,10 @@ export type ViewContext = {
   /** Whether the viewer has one of the keys that the view names in `optional`. */
   readonly may: (permission: string) => boolean
   readonly fleets: Pick<Fleets, 'of'>
+  /** The worst first. */
+  readonly alerts: Pick<ActiveAlerts, 'of'>
   readonly newest: Pick<NewestValues, 'of' | 'ofMetric'>
+  readonly live: Pick<LiveServers, 'join'>
   readonly standings: Pick<Standings, 'of'>
 }
 
