@@ -163,6 +163,22 @@ describe('what was tried', () => {
     expect(await kept()).toEqual(before)
   })
 
+  test('[RES-031] names are looked up while nothing is locked, and refused as addresses are', async () => {
+    const resolver = (name: string, host: string) => of('dns-server', name, { host })
+    const run = await submit(hub, by, [
+      resolver('inside', 'localhost'),
+      resolver('nowhere', 'nowhere.invalid'),
+      of('dns-zone', 'of-it', { zone: 'of-it.example', servers: ['inside'] }),
+      of('subnet', 'beside', { cidr: '10.50.0.0/24', gateway: '10.51.0.1' }),
+    ])
+    const found = faultsOf(run).map(([file, , message]) => [file, message.split(':')[0]])
+    expect(found.sort()).toEqual([
+      ['beside.yml', 'spec.gateway'],
+      ['inside.yml', 'spec.host'],
+      ['nowhere.yml', 'spec.host'],
+    ])
+  })
+
   test('plans and writes side by side wait for each other and all end', async () => {
     const { data } = (await by.call('POST', '/subnets', { cidr: '10.30.0.0/24', name: 'beside' })).body
     const change = () => of('subnet', 'beside', { cidr: '10.30.0.0/24', description: crypto.randomUUID() })

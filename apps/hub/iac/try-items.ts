@@ -5,9 +5,10 @@ import type { Unchecked } from '../../../core/json-object.ts'
 import { sqlState } from '../platform/db/connect.ts'
 import type { RunError } from '../platform/db/schema-iac.ts'
 import { inTrial, lockCompanies, type Tx } from '../platform/db/transaction.ts'
-import { ApiError } from '../platform/http/api-error.ts'
 import { render } from '../platform/http/api-texts.ts'
+import { toApiError } from '../platform/http/respond.ts'
 import type { RouteContext } from '../platform/http/route.ts'
+import { HostBook, withHostBook } from '../platform/outbound.ts'
 import { actingContext, hubWithin } from './acting.ts'
 import { fieldFault, sameResourceFault } from './fault-place.ts'
 import { TrialLimit, type Writing } from './kinds/manifest-kind.ts'
@@ -28,15 +29,16 @@ export type Trial = {
 /** Shorter than the second after which the database ends a deadlock: a trial gives way, and no request fails for it. */
 const LOCK_WAIT_MS = 500
 const LOCK_NOT_AVAILABLE = '55P03'
-const TRIES_MAX = 5
+/** Once for what the first one could not know of hosts, and for locks that somebody else had. */
+const TRIES_MAX = 10
 /** A part costs some ten statements, and the company is locked meanwhile. */
-const PARTS_MAX = 300
+const PARTS_MAX = 150
 
 /** What items of the trial made so far: paths by the ids of resources. */
 type Made = Map<string, string>
 
 /** A 422 as faults of the manifest. What else refuses (in use, changed meanwhile) may be over when it is applied. */
-function faultsIn(error: unknown, { manifest, whole }: Trial, { language }: RouteContext, made: Made): RunError[] {
+function faultsIn(error: unknown, { manifest, whole }: Trial, { hub, language }: RouteContext, made: Made): RunError[] {
   const { path, lineOf } = manifest
   if (error instanceof StaleItem) {
     const other = made.get(error.resourceId ?? '')
@@ -44,9 +46,12 @@ function faultsIn(error: unknown, { manifest, whole }: Trial, { language }: Rout
   }
   if (error instanceof TrialLimit) return []
   if (error instanceof ItemFailure) return [{ path, line: lineOf(['spec']), message: error.message }]
-  if (!(error instanceof ApiError)) throw error
-  if (error.status !== 422) return []
-  return Object.entries(error.more.errors ?? {}).map(([field, texts]) =>
+  // A conflict with another transaction ends the trial.
+  if (/^(40|55)/.test(sqlState(error) ?? '')) throw error
+  const refusal = toApiError(error, hub.log)
+  if (refusal.status === 503) throw error
+  if (refusal.status !== 422) return []
+  return Object.entries(refusal.more.errors ?? {}).map(([field, texts]) =>
     fieldFault(manifest, whole, field, texts.map(text => render(text, language)).join(', ')),
   )
 }
@@ -104,12 +109,16 @@ async function tryAll(context: RouteContext, tx: Tx, trials: readonly Trial[]): 
  */
 export async function tryItems(context: RouteContext, trials: readonly Trial[]): Promise<RunError[]> {
   if (!trials.some(({ item }) => item.action === 'create' || item.action === 'update')) return []
+  // Name servers are asked between two attempts: whoever waits for the company must not wait for them.
+  const book = new HostBook()
+  const hub = { ...context.hub, config: withHostBook(context.hub.config, book) }
   for (let run = 1; ; run++) {
     try {
-      return await inTrial(context.hub.database.db, true, tx => tryAll(context, tx, trials))
+      const errors = await inTrial(hub.database.db, true, tx => tryAll({ ...context, hub }, tx, trials))
+      if (run === TRIES_MAX || !(await book.lookUp(context.hub.config))) return errors
     } catch (error) {
       if (run === TRIES_MAX || sqlState(error) !== LOCK_NOT_AVAILABLE) throw error
+      await new Promise(resolve => setTimeout(resolve, LOCK_WAIT_MS * Math.random()))
     }
-    await new Promise(resolve => setTimeout(resolve, LOCK_WAIT_MS * Math.random()))
   }
 }

@@ -44,8 +44,44 @@ type Resolved = { readonly addresses: readonly string[] } | { readonly fault: 'd
 
 const withoutBrackets = (host: string): string => host.replace(/^\[|\]$/g, '')
 
+/**
+ * Hosts for work that holds locks, and so must not wait for name servers: what is known is answered, what is not counts
+ * as allowed, until `lookUp` has looked it up and the work is done again.
+ */
+export class HostBook {
+  private readonly known = new Map<string, Resolved>()
+  private readonly missing = new Set<string>()
+
+  find(host: string): Resolved {
+    const found = this.known.get(host)
+    if (found === undefined) this.missing.add(host)
+    return found ?? { addresses: [] }
+  }
+
+  /** Looks up the hosts that were asked for. Returns false when all of them were known. */
+  async lookUp(config: OutboundConfig): Promise<boolean> {
+    const hosts = [...this.missing]
+    this.missing.clear()
+    const found = await Promise.all(hosts.map(host => resolveTarget(config, host)))
+    for (const [index, host] of hosts.entries()) this.known.set(host, found[index] ?? { fault: 'dns' })
+    return hosts.length > 0
+  }
+}
+
+const books = new WeakMap<OutboundConfig, HostBook>()
+
+/** A configuration under which hosts are looked for in a book only. */
+export function withHostBook<C extends OutboundConfig>(config: C, book: HostBook): C {
+  const own = { ...config }
+  books.set(own, book)
+  return own
+}
+
 /** The addresses of a host, which may all be connected to. One that may not refuses the host. */
 export async function resolveTarget(config: OutboundConfig, host: string, timeoutMs = LOOKUP_MS): Promise<Resolved> {
+  // An address needs no name server.
+  const book = isIP(withoutBrackets(host)) === 0 ? books.get(config) : undefined
+  if (book) return book.find(host)
   try {
     const found = await pTimeout(lookup(withoutBrackets(host), { all: true }), {
       milliseconds: timeoutMs,
