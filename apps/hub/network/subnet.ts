@@ -32,9 +32,6 @@ import { inUse } from '../resources/references.ts'
 import { arrangeTree, lockTree } from './subnet-tree.ts'
 import { deriveSubnets, usageResponse } from './subnet-usage.ts'
 
-/** The id of no subnet. */
-const NOBODY = '00000000-0000-0000-0000-000000000000'
-
 /** The fault of a block; null for one without host bits. */
 function cidrFault(given: string): Words | null {
   const block = parseCidr(given)
@@ -222,11 +219,11 @@ export const subnetKind = defineKind({
   permissions: { view: 'network.view', manage: 'network.manage' },
   filters: table => ({
     family: filter(oneOf(['4', '6']), value => sql`family(${columnNamed(table, 'cidr')}) = ${Number(value)}`),
-    parent_id: filter(text(36), value =>
-      value === 'none'
-        ? isNull(columnNamed(table, 'parent_id'))
-        : eq(columnNamed(table, 'parent_id'), isUuid(value) ? value : NOBODY),
-    ),
+    parent_id: filter(text(36), value => {
+      if (value === 'none') return isNull(columnNamed(table, 'parent_id'))
+      if (!isUuid(value)) throw invalidField('parent_id', 'uuid')
+      return eq(columnNamed(table, 'parent_id'), value)
+    }),
     contains: blockFilter('contains', value => sql`${columnNamed(table, 'cidr')} >>= ${value}::inet`),
     used_over: filter(Type.Integer({ minimum: 0, maximum: 100 }), value =>
       gt(columnNamed(table, 'used_percent'), value),
