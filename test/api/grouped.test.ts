@@ -1,6 +1,7 @@
 // What is asked for at once of the same thing is done together (apps/hub/platform/grouped.ts).
 import { expect, test } from 'bun:test'
 import { Grouped } from '../../apps/hub/platform/grouped.ts'
+import { until } from '../support/until.ts'
 
 /** Works off numbers when it is told to; the groups that it was given. */
 function rig(groupMax: number) {
@@ -19,19 +20,22 @@ function rig(groupMax: number) {
   return { grouped, groups, gates }
 }
 
-test('one that comes alone begins at once; those that come meanwhile go together, in their order', async () => {
+test('those that come at once or meanwhile go together, in their order', async () => {
   const { grouped, groups, gates } = rig(3)
-  const results = [1, 2, 3, 4, 5].map(each => grouped.run('a', each))
+  const first = [1, 2].map(each => grouped.run('a', each))
   const other = grouped.run('b', 7)
-  expect(groups).toEqual([[1], [7]])
+  expect(groups).toEqual([])
+  await until('both keys began', () => groups.length === 2)
+  expect(groups).toEqual([[1, 2], [7]])
+  const meanwhile = [3, 4, 5, 6].map(each => grouped.run('a', each))
   for (const gate of gates) gate.resolve()
-  expect(await Promise.all([results[0], other])).toEqual([10, 70])
-  expect(groups).toEqual([[1], [7], [2, 3, 4]])
+  expect(await Promise.all([...first, other])).toEqual([10, 20, 70])
+  expect(groups).toEqual([[1, 2], [7], [3, 4, 5]])
   gates[2]?.resolve()
-  await results[3]
+  await meanwhile[2]
   gates[3]?.resolve()
-  expect(await Promise.all(results)).toEqual([10, 20, 30, 40, 50])
-  expect(groups).toEqual([[1], [7], [2, 3, 4], [5]])
+  expect(await Promise.all(meanwhile)).toEqual([30, 40, 50, 60])
+  expect(groups).toEqual([[1, 2], [7], [3, 4, 5], [6]])
 })
 
 test('when the work fails, those of its group fail and the next go on', async () => {
@@ -39,12 +43,17 @@ test('when the work fails, those of its group fail and the next go on', async ()
   const results = [1, 2, 3, 4].map(each =>
     grouped.run('a', each).catch((error: unknown) => (error instanceof Error ? error.message : 'another')),
   )
-  gates[0]?.resolve()
-  expect(await results[0]).toBe(10)
-  gates[1]?.reject(new Error('lost'))
-  expect(await Promise.all([results[1], results[2]])).toEqual(['lost', 'lost'])
+  await until('the first group began', () => groups.length === 1)
+  gates[0]?.reject(new Error('lost'))
+  expect(await Promise.all([results[0], results[1]])).toEqual(['lost', 'lost'])
+  gates[1]?.resolve()
+  expect(await Promise.all([results[2], results[3]])).toEqual([30, 40])
+  expect(groups).toEqual([
+    [1, 2],
+    [3, 4],
+  ])
+  const last = grouped.run('a', 5)
+  await until('the last began', () => groups.length === 3)
   gates[2]?.resolve()
-  expect(await results[3]).toBe(40)
-  expect(groups).toEqual([[1], [2, 3], [4]])
-  expect(await Promise.all([grouped.run('a', 5), gates[3]?.resolve()])).toEqual([50, undefined])
+  expect(await last).toBe(50)
 })

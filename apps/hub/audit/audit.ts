@@ -33,7 +33,7 @@ export function changesBetween(
   const changes: Record<string, { old: unknown; new: unknown }> = {}
   for (const field of new Set([...Object.keys(before), ...Object.keys(after)])) {
     const [old, fresh] = [before[field] ?? null, after[field] ?? null]
-    if (JSON.stringify(old) === JSON.stringify(fresh)) continue
+    if (old === fresh || JSON.stringify(old) === JSON.stringify(fresh)) continue
     changes[field] = SECRET_NAME.test(field) ? { old: '(hidden)', new: '(hidden)' } : { old, new: fresh }
   }
   return changes

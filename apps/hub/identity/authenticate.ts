@@ -7,6 +7,7 @@ import { LRUCache } from 'lru-cache'
 import type { IncomingRequest } from '../../http/http-request.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { fixedStatement } from '../platform/db/fixed-statement.ts'
+import { Grouped } from '../platform/grouped.ts'
 import { ApiError } from '../platform/http/api-error.ts'
 import { words } from '../platform/http/api-texts.ts'
 import { type Caller, type Identity, sessionCookie } from '../platform/http/caller.ts'
@@ -162,17 +163,45 @@ const CALLER_OF_TOKEN = fixedStatement<'hash'>(
     where t.token_hash = ${value('hash')}`,
 )
 
+type TokenRow = CredentialRow & MakerColumns
+
+async function readToken(db: Executor, hash: string): Promise<TokenRow | null> {
+  const [row] = await db.execute<TokenRow>(CALLER_OF_TOKEN({ hash }))
+  if (row?.stale_use && isUsable(row))
+    await db.execute(sql`update api_tokens set last_used_at = now() where id = ${row.credential_id}`)
+  return row ?? null
+}
+
+const isUsable = ({ gone, revoked, maker_gone, expired }: TokenRow): boolean =>
+  !(gone || revoked || maker_gone || expired)
+
+const readingsOf = new WeakMap<Executor, Grouped<string, TokenRow | null>>()
+
+/** Requests with one token that come while it is read for others share the next reading: none sees an older one. */
+function readTokenTogether(db: Executor, hash: string): Promise<TokenRow | null> {
+  const readings =
+    readingsOf.get(db) ??
+    new Grouped(
+      async (hashes: readonly string[]) => {
+        const row = await readToken(db, hashes[0] ?? hash)
+        return hashes.map(() => row)
+      },
+      hashes => hashes.length,
+    )
+  readingsOf.set(db, readings)
+  return readings.run(hash, hash)
+}
+
 /**
  * The caller behind a bearer token. Throws 401 when there is none, or it is expired or revoked; a token that somebody
  * made for another person counts as revoked while that somebody is disabled or gone.
  */
 export async function authenticateToken(db: Executor, token: string): Promise<Caller> {
-  const [row] = await db.execute<CredentialRow & MakerColumns>(CALLER_OF_TOKEN({ hash: tokenHash(token) }))
+  const row = await readTokenTogether(db, tokenHash(token))
   if (!row || row.gone) throw unauthenticated()
   if (row.revoked || row.maker_gone)
     throw new ApiError(401, 'unauthorized', words('token_revoked'), { reason: 'token_revoked' })
   if (row.expired) throw new ApiError(401, 'unauthorized', words('token_expired'), { reason: 'token_expired' })
-  if (row.stale_use) await db.execute(sql`update api_tokens set last_used_at = now() where id = ${row.credential_id}`)
   return callerOf(row, 'token', row)
 }
 

@@ -5,7 +5,7 @@ import { sql } from 'drizzle-orm'
 import type { Unchecked } from '../../../core/json-object.ts'
 import { addressNumber, familyOf, numberAddress } from '../../../core/network/address-range.ts'
 import type { Hub } from '../hub-context.ts'
-import { inTransaction, type Tx } from '../platform/db/transaction.ts'
+import { inTransaction, type Tx, together } from '../platform/db/transaction.ts'
 import { Grouped } from '../platform/grouped.ts'
 import { ApiError, invalidField } from '../platform/http/api-error.ts'
 import type { Language } from '../platform/http/api-texts.ts'
@@ -181,13 +181,21 @@ async function fetchKnown(tx: Tx, companyId: string, turns: readonly Turn[]): Pr
   for (const turn of turns) if (turn.known) turn.rows = turn.known.flatMap(id => rows.get(id) ?? [])
 }
 
+const orNone = (error: unknown): null => {
+  if (error instanceof ApiError) return null
+  throw error
+}
+
 /** The outcome of each, all in one transaction. Throws what refuses one of them while it is written. */
 async function allocateTogether(tx: Tx, asks: readonly Allocation[]): Promise<Outcome[]> {
   const [first] = asks
   if (!first) return []
   const { companyId } = first.editor
-  await lockTreeShared(tx, companyId)
-  const subnet = await lockRow(subnetKind, tx, companyId, first.subnet_id).catch(() => null)
+  // The tree first: statements of a transaction run in the order in which they are sent.
+  const [, subnet] = await together([
+    lockTreeShared(tx, companyId),
+    lockRow(subnetKind, tx, companyId, first.subnet_id).catch(orNone),
+  ])
   if (!subnet) return asks.map(() => invalidField('subnet_id', 'unknown_reference'))
   const turns = asks.map((asked): Turn => ({ asked, refusal: null, known: null, same: null, addresses: [], rows: [] }))
   await findRepeated(tx, companyId, turns)
@@ -197,8 +205,7 @@ async function allocateTogether(tx: Tx, asks: readonly Allocation[]): Promise<Ou
   }
   await choose(tx, subnet, turns)
   await register(tx, subnet, turns)
-  await noteRequests(tx, companyId, turns)
-  await moveFreeFrom(tx, subnet, turns)
+  await together([noteRequests(tx, companyId, turns), moveFreeFrom(tx, subnet, turns)])
   await fetchKnown(tx, companyId, turns)
   return turns.map(turn => {
     const { refusal, rows } = turn.same ?? turn

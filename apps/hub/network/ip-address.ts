@@ -6,7 +6,7 @@ import { inet, timestamp, uuid as uuidColumn } from 'drizzle-orm/pg-core'
 import { normalAddress } from '../../../core/network/cidr.ts'
 import { recordLinks, recordsOfAddresses } from '../dns/record-links.ts'
 import type { Executor } from '../platform/db/connect.ts'
-import type { Tx } from '../platform/db/transaction.ts'
+import { type Tx, together } from '../platform/db/transaction.ts'
 import { invalidField } from '../platform/http/api-error.ts'
 import { type Words, words } from '../platform/http/api-texts.ts'
 import { filter } from '../platform/http/collection.ts'
@@ -97,13 +97,13 @@ async function beforeInserts(writes: readonly NewWrite<IpAddressRow>[]): Promise
 /** The narrowest subnet around each address, which stays it until the transaction ends, and when it was seen. */
 async function findSubnets(tx: Tx, addresses: readonly Write<IpAddressRow>['next'][]): Promise<void> {
   const companyId = addresses[0]?.company_id ?? ''
-  await lockTreeShared(tx, companyId)
   const asked = addresses.map(({ vrf, address }, place) => ({ place, vrf, address }))
-  const found = await tx.db.execute<{ place: number; subnet_id: string | null; seen_at: Date | string | null }>(sql`
+  const subnets = tx.db.execute<{ place: number; subnet_id: string | null; seen_at: Date | string | null }>(sql`
     select x.place, (select id from subnets where company_id = ${companyId} and vrf = x.vrf and deleted_at is null
         and cidr >>= x.address order by masklen(cidr) desc limit 1) as subnet_id,
       (select max(last_seen_at) from ip_observations where company_id = ${companyId} and address = x.address) as seen_at
     from jsonb_to_recordset(${JSON.stringify(asked)}::jsonb) as x (place int, vrf text, address inet)`)
+  const [, found] = await together([lockTreeShared(tx, companyId), subnets])
   for (const { place, subnet_id, seen_at } of found) {
     const next = addresses[place]
     if (!next) continue

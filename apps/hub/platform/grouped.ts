@@ -1,5 +1,5 @@
 // Group commit: what callers ask for at once of the same thing is done together, as long as the work before it lasts.
-// One that comes alone begins at once.
+// One that comes alone begins when the event loop has handled what came with it.
 
 type Waiting<Ask, Result> = {
   readonly ask: Ask
@@ -28,7 +28,8 @@ export class Grouped<Ask, Result> {
       else {
         const queue = [{ ask, done, failed }]
         this.waiting.set(key, queue)
-        void this.workOff(key, queue)
+        // Callers that were answered together come back together: the first of them would begin alone.
+        setImmediate(() => void this.workOff(key, queue))
       }
     })
   }

@@ -345,9 +345,15 @@ export const withActs = <Row extends CommonRow>(
   act: name => acts[name] ?? kind.act(name),
 })
 
+type WritableFields = readonly (readonly [string, Field])[]
+const writableOf = new WeakMap<object, WritableFields>()
+
 /** The fields that a request may give. */
-export const writableFields = ({ fields }: Pick<Kind, 'fields'>): readonly (readonly [string, Field])[] =>
-  Object.entries(fields).filter(([, { readOnly }]) => !readOnly)
+export function writableFields({ fields }: Pick<Kind, 'fields'>): WritableFields {
+  const known = writableOf.get(fields) ?? Object.entries(fields).filter(([, { readOnly }]) => !readOnly)
+  writableOf.set(fields, known)
+  return known
+}
 
 /** What a form is made of. */
 export type Form = Pick<Kind, 'fields'> & Partial<Pick<Kind, 'inputs'>>
