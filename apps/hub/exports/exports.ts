@@ -120,6 +120,7 @@ export const exportCollection = collection({
       : sql`(${exports.requestedBy} = ${caller.user.id} or ${caller.user.id}::uuid = any(${exports.recipients}))`,
   select,
   order: [desc(exports.createdAt), desc(exports.id)],
+  pageBy: 'ids',
   response: exportResponse,
   present: presentExport,
 })

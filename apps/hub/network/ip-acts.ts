@@ -1,6 +1,7 @@
 // Releasing and reserving an address, and its history.
-import { sql } from 'drizzle-orm'
+import { type SQL, sql } from 'drizzle-orm'
 import type { Unchecked } from '../../../core/json-object.ts'
+import { mergedPage } from '../platform/db/merged-page.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
 import { invalidField } from '../platform/http/api-error.ts'
 import { collectionReadBy } from '../platform/http/collection.ts'
@@ -43,7 +44,8 @@ export const reserveAddress = (context: RouteContext, { id }: Row, until: string
     return updateResource(tx, ipAddressKind, editorOf(context), id, {}, { action: 'reserve', columns, note })
   })
 
-type HistoryRow = { at: Date; type: string; actor: string | null; details: Unchecked }
+/** `place` is where it stands among changes of one time. */
+type HistoryRow = { at: Date; type: string; actor: string | null; details: Unchecked; place: string }
 
 const historyResponse = named('IpHistoryEntry', {
   at: time(),
@@ -51,6 +53,27 @@ const historyResponse = named('IpHistoryEntry', {
   actor: nullable(string()),
   details: anyObject(),
 })
+
+const HISTORY_COLUMNS = sql`at, type, actor, details, place`
+const HISTORY_ORDER = sql`at desc, place desc, type`
+
+const historyParts = (companyId: string, id: string | null, address: string | null): readonly SQL[] => [
+  sql`
+    select created_at as at, case action when 'ip_address.create' then 'registered'
+        when 'ip_address.allocate' then 'allocated' when 'ip_address.release' then 'released' else 'changed' end as type,
+      actor_name as actor, changes as details, position as place
+    from audit_log where company_id = ${companyId} and subject_id = ${id} and subject_type = 'ip_address'`,
+  sql`
+    select o.first_seen_at as at, 'seen' as type, null as actor,
+      jsonb_build_object('server', s.name, 'interface', o.interface) as details, 0::bigint as place
+    from ip_observations o join servers s on s.id = o.server_id
+    where o.company_id = ${companyId} and o.address = ${address}::inet`,
+  sql`
+    select c.since as at, 'conflict' as type, null as actor, c.detail || jsonb_build_object('code', c.code) as details,
+      0::bigint as place
+    from resource_conditions c where c.company_id = ${companyId} and c.kind = 'ip_address' and c.resource_id = ${id}::uuid
+      and c.since is not null`,
+]
 
 /** Newest first: from the audit log, from what agents saw first, and from conflicts. */
 export const ipHistory = collectionReadBy<
@@ -62,24 +85,11 @@ export const ipHistory = collectionReadBy<
   filters: {},
   within: { id: uuid(), address: string() },
   response: historyResponse,
-  present: row => ({ ...row, at: new Date(row.at) }),
-  async read({ hub, companyId }, given, { limit, offset }) {
-    const rows = await hub.database.db.execute<HistoryRow & { total: number }>(sql`
-      select at, type, actor, details, (count(*) over ())::int as total from (
-        select created_at as at, case action when 'ip_address.create' then 'registered'
-            when 'ip_address.allocate' then 'allocated' when 'ip_address.release' then 'released' else 'changed' end as type,
-          actor_name as actor, changes as details
-        from audit_log where company_id = ${companyId} and subject_id = ${given.id ?? null} and subject_type = 'ip_address'
-        union all
-        select o.first_seen_at, 'seen', null, jsonb_build_object('server', s.name, 'interface', o.interface)
-        from ip_observations o join servers s on s.id = o.server_id
-        where o.company_id = ${companyId} and o.address = ${given.address ?? null}::inet
-        union all
-        select c.since, 'conflict', null, c.detail || jsonb_build_object('code', c.code) from resource_conditions c
-        where c.company_id = ${companyId} and c.kind = 'ip_address' and c.resource_id = ${given.id ?? null}
-          and c.since is not null) h
-      order by at desc, type limit ${limit} offset ${offset}`)
-    const total = rows[0]?.total ?? 0
-    return { rows: rows.map(({ total: _total, ...row }) => row), total }
-  },
+  present: ({ place, ...row }) => ({ ...row, at: new Date(row.at) }),
+  read: ({ hub, companyId }, { id = null, address = null }, range) =>
+    mergedPage<HistoryRow>(
+      hub.database.db,
+      { parts: historyParts(companyId, id, address), columns: HISTORY_COLUMNS, order: HISTORY_ORDER },
+      range,
+    ),
 })

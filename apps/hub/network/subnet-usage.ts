@@ -120,16 +120,20 @@ const belowOf = (db: Executor, companyId: string, ids: string) =>
     join subnets d on d.company_id = s.company_id and d.vrf = s.vrf and d.deleted_at is null and d.cidr <<= s.cidr
     where s.company_id = ${companyId} and s.id = any(${ids}::uuid[])`)
 
-/** How many addresses agents report inside that are not registered, by subnet. */
+/**
+ * How many addresses agents report inside that are not registered, by subnet. Each subnet is looked up by itself: of a
+ * join PostgreSQL compares every address with every subnet.
+ */
 const discoveredIn = (db: Executor, companyId: string, ids: string) =>
   db.execute<{ id: string; count: number }>(sql`
-    select s.id, count(distinct o.address)::int as count from subnets s
-    join ip_observations o on o.company_id = s.company_id
-      and o.address between host(network(s.cidr))::inet and host(broadcast(s.cidr))::inet
-    where s.company_id = ${companyId} and s.id = any(${ids}::uuid[]) and not exists (
-      select 1 from ip_addresses a where a.company_id = s.company_id and a.vrf = s.vrf and a.address = o.address
-        and a.deleted_at is null and a.status <> 'released')
-    group by s.id`)
+    select s.id, d.count from subnets s,
+      lateral (select host(network(s.cidr))::inet as first, host(broadcast(s.cidr))::inet as last) r,
+      lateral (select count(*)::int as count from (
+        select o.address from ip_observations o where o.company_id = ${companyId}
+          and o.address between r.first and r.last
+        except select a.address from ip_addresses a where a.company_id = ${companyId} and a.vrf = s.vrf
+          and a.address between r.first and r.last and a.deleted_at is null and a.status <> 'released') x) d
+    where s.company_id = ${companyId} and s.id = any(${ids}::uuid[])`)
 
 /** The usage of subnets, by id. */
 export async function usagesOf(db: Executor, companyId: string, blocks: readonly Block[]): Promise<Map<string, Usage>> {

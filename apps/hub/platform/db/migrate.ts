@@ -49,6 +49,7 @@ import searchTags from '../../../../sql/hub/0046_search_tags.sql' with { type: '
 import iacFiles from '../../../../sql/hub/0048_iac_files.sql' with { type: 'text' }
 import certificateLinks from '../../../../sql/hub/0049_certificate_links.sql' with { type: 'text' }
 import commentIds from '../../../../sql/hub/0050_comment_ids.sql' with { type: 'text' }
+import longLists from '../../../../sql/hub/0051_long_lists.sql' with { type: 'text' }
 import exceptionChanges from '../../../../sql/hub/0052_exception_changes.sql' with { type: 'text' }
 import findingNameCells from '../../../../sql/hub/0053_finding_name_cells.sql' with { type: 'text' }
 
@@ -103,6 +104,7 @@ export const migrations: readonly Migration[] = [
   { number: 48, name: 'iac_files', sql: iacFiles },
   { number: 49, name: 'certificate_links', sql: certificateLinks },
   { number: 50, name: 'comment_ids', sql: commentIds },
+  { number: 51, name: 'long_lists', sql: longLists },
   { number: 52, name: 'exception_changes', sql: exceptionChanges },
   { number: 53, name: 'finding_name_cells', sql: findingNameCells },
 ]
