@@ -1,7 +1,7 @@
 // Files of a company (decision R-074): what they are is told from their content, which lies sealed in the database.
 import { randomUUID } from 'node:crypto'
 import { Type } from '@sinclair/typebox'
-import { desc, eq, sql } from 'drizzle-orm'
+import { asc, desc, eq, sql } from 'drizzle-orm'
 import { recorded } from '../audit/change-with-audit.ts'
 import type { Hub } from '../hub-context.ts'
 import type { Executor } from '../platform/db/connect.ts'
@@ -11,7 +11,7 @@ import { lockCompany, type Tx, uuidList } from '../platform/db/transaction.ts'
 import { ApiError, invalidField } from '../platform/http/api-error.ts'
 import { words } from '../platform/http/api-texts.ts'
 import { collection, equals, filter, ofCompany, search } from '../platform/http/collection.ts'
-import { flag, flagOf, text, uuid } from '../platform/http/request-schema.ts'
+import { flag, flagOf, oneOf, text, uuid } from '../platform/http/request-schema.ts'
 import { amount, id, listed, named, nullable, reference, string, time } from '../platform/http/response-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { fileTypeOf } from './file-type.ts'
@@ -51,6 +51,15 @@ const REFERRERS = sql<readonly Referrer[]>`(
   from (select kind, id, name, field from file_referrers where file_id = ${files.id} order by kind, id
     limit ${REFERRERS_SHOWN}) r)`
 
+const sorts = {
+  size: [asc(files.bytes), asc(files.id)],
+  '-size': [desc(files.bytes), desc(files.id)],
+  name: [asc(files.name), asc(files.id)],
+  '-name': [desc(files.name), desc(files.id)],
+  created_at: [asc(files.createdAt), asc(files.id)],
+  '-created_at': [desc(files.createdAt), desc(files.id)],
+}
+
 export const fileCollection = collection({
   table: files,
   scope: ofCompany(files.companyId),
@@ -62,7 +71,9 @@ export const fileCollection = collection({
       const has = sql`exists (select 1 from file_referrers r where r.file_id = ${files.id})`
       return flagOf(value) ? has : sql`not ${has}`
     }),
+    sort: filter(oneOf(Object.keys(sorts)), () => undefined),
   },
+  sorts,
   select: (db: Executor) =>
     db
       .select({ file: files, uploader: { id: users.id, name: users.name }, attached: REFERRERS })

@@ -132,9 +132,10 @@ export const mergeSubnets = (context: RouteContext, ids: readonly string[]): Pro
     await lockTree(tx, companyId)
     const unique = [...new Set(ids.map(each => each.toLowerCase()))].sort()
     const rows: Row[] = []
-    for (const [index, each] of unique.entries()) {
+    for (const each of unique) {
       const row = await lockRow(subnetKind, tx, companyId, each).catch(() => null)
-      if (!row) throw faultsError(new Map([[`subnet_ids.${index}`, words('unknown_reference')]]))
+      const place = ids.findIndex(given => given.toLowerCase() === each)
+      if (!row) throw faultsError(new Map([[`subnet_ids.${place}`, words('unknown_reference')]]))
       rows.push(row)
     }
     const [one] = rows

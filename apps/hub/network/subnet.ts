@@ -10,6 +10,7 @@ import {
   real,
   uuid as uuidColumn,
 } from 'drizzle-orm/pg-core'
+import { addressNumber } from '../../../core/network/address-range.ts'
 import { cidrText, holds, networkOf, normalAddress, normalCidr, parseCidr } from '../../../core/network/cidr.ts'
 import { parseAddress } from '../../../core/network/ip-address.ts'
 import { type Tx, uuidList } from '../platform/db/transaction.ts'
@@ -109,6 +110,8 @@ function blockFaults({
   for (const [index, { from, to }] of reserved.entries()) {
     if (!isInside(from)) faults[`reserved.${index}.from`] = words('outside_block', { cidr })
     if (!isInside(to)) faults[`reserved.${index}.to`] = words('outside_block', { cidr })
+    else if ((addressNumber(to) ?? 0n) < (addressNumber(from) ?? 0n))
+      faults[`reserved.${index}.to`] = words('range_order')
   }
   return faults
 }

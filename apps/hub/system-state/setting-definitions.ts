@@ -248,6 +248,11 @@ const settingDefinitions = {
     'Where health and metrics are served.',
     'Nơi phục vụ trạng thái và số đo của hub.',
   ),
+  'outbound.allowed_ranges': shownOnly(
+    'outbound.allowed_ranges',
+    'Private addresses that the hub may connect to for a company.',
+    'Các địa chỉ nội bộ mà hub được kết nối tới thay cho công ty.',
+  ),
   trusted_proxies: shownOnly(
     'trusted_proxies',
     'Addresses whose X-Forwarded-For is believed.',

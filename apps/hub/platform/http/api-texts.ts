@@ -75,6 +75,7 @@ const texts = {
   pattern: { en: 'does not have the expected form', vi: 'không đúng định dạng' },
   unexpected: { en: 'is not allowed here', vi: 'không được phép ở đây' },
   future: { en: 'must be in the future', vi: 'phải ở tương lai' },
+  range_order: { en: 'must not come before the first one', vi: 'không được đứng trước giá trị đầu' },
   after_start: { en: 'must be after the start', vi: 'phải sau thời điểm bắt đầu' },
   at_most_days: { en: 'must be at most {days} days', vi: 'tối đa {days} ngày' },
   unknown_reference: { en: 'does not exist in this company', vi: 'không tồn tại trong công ty này' },
