@@ -50,7 +50,7 @@ async function insist(ask: Ask, hubs: readonly Call[]): Promise<string[]> {
 }
 
 /** All clients at once, each ask of another hub first. */
-async function allocateAtOnce(cidr: string, subnet_id: string, hubs: readonly Call[], onAnswer: () => void) {
+async function allocateAtOnce(cidr: string, subnet_id: string, hubs: readonly Call[], onGiven: () => void) {
   const given = new Map<Ask, string[]>()
   await Promise.all(
     Array.from({ length: CLIENTS }, async (_, client) => {
@@ -58,7 +58,7 @@ async function allocateAtOnce(cidr: string, subnet_id: string, hubs: readonly Ca
         const ask = { subnet_id, count: 1 + Math.floor(random() * 3), request_id: `${cidr} ${client}-${turn}` }
         const first = (client + turn) % hubs.length
         given.set(ask, await insist(ask, [...hubs.slice(first), ...hubs.slice(0, first)]))
-        onAnswer()
+        onGiven()
       }
     }),
   )
