@@ -89,8 +89,8 @@ export class InstanceRows {
     this.#insertKey = database.prepare<unknown, [string, number]>(
       'INSERT OR IGNORE INTO instance_key (key, instance) VALUES (?, ?)',
     )
-    this.#byKey = database.prepare<{ readonly instance: number }, [string]>(
-      'SELECT instance FROM instance_key WHERE key = ?',
+    this.#byKey = database.prepare<InstanceRow, [string]>(
+      `SELECT ${COLUMNS} FROM instance WHERE id IN (SELECT instance FROM instance_key WHERE key = ?)`,
     )
     this.#has = database.prepare<{ readonly id: number }, [number]>('SELECT id FROM instance WHERE id = ?')
     this.#named = database.prepare<InstanceRow, [string, number, string, number, number]>(
@@ -170,9 +170,12 @@ export class InstanceRows {
     return id
   }
 
-  /** Instances that a row of a vulnerability database may speak of. */
+  /** Instances that a row of a vulnerability database may speak of; who asks is about to look at them. */
   ofKey(key: string): number[] {
-    return this.#byKey.all(key).map(row => row.instance)
+    return this.#byKey.all(key).map(row => {
+      this.#recent.set(row.id, instanceOf(row))
+      return row.id
+    })
   }
 
   /** Whether a number is still that of an instance: between two slices of work it may have gone. */
