@@ -39,7 +39,8 @@ const COMPANIES = 2
 const TRACKERS = 3
 /** Hosts whose findings are asked of the command too. */
 const MATCHED_BY_COMMAND = 6
-const DRAIN_MAX_MS = 300_000
+/** What waits for a hub that was away may wait for five minutes more (MAT-165), before it is sent at all. */
+const DRAIN_MAX_MS = 600_000
 const ADMIN_TOKEN = 'secret-of-the-matcher-link'
 const PACKAGES = Array.from({ length: 40 }, (_, index) => `library${index}`)
 /** From the lowest to the highest. */
@@ -258,14 +259,16 @@ log: { level: error }
     if (code !== 0) throw new Error(`the last import ended with ${code}: ${err}`)
     const words = ['db', 'status', '--json', '--config', this.path('matcher.yaml')]
     const { db_version: wanted } = JSON.parse(await command('matcher', words)) as { db_version: number }
-    await until(
-      'everything to be told',
-      async () => {
-        const { db_version: version, outbox, rematch } = await this.status()
-        return version === wanted && rematch.state === 'idle' && outbox.depth === 0
-      },
-      DRAIN_MAX_MS,
-    )
+    let last: unknown
+    const isToldAll = async () => {
+      const status = await this.status()
+      const { db_version: version, outbox, rematch } = status
+      last = { wanted, version, outbox, rematch }
+      return version === wanted && rematch.state === 'idle' && outbox.depth === 0
+    }
+    await until('everything to be told', isToldAll, DRAIN_MAX_MS).catch(cause => {
+      throw new Error(`not all was told: ${JSON.stringify(last)}`, { cause })
+    })
   }
 
   async openAtHub(company: Company): Promise<Open> {

@@ -6,8 +6,8 @@ import { CHUNK_HOSTS, HostIndex } from './host-index.ts'
 import { decodeSorted } from './number-list.ts'
 import { NumberColumn } from './recent-map.ts'
 
-/** Hosts that are added to the index together. */
-const BATCH_HOSTS = 4096
+/** Hosts that are added to the index together: fewer look each instance up more often, more take more memory. */
+const BATCH_HOSTS = 8192
 /** Hosts that are read at one go. */
 const READ_HOSTS = 256
 

@@ -59,7 +59,8 @@ class Chunk {
     let room = held
     if (room === undefined || total > room.length) {
       room = new Uint16Array(count === 0 ? total : Math.min(ARRAY_MAX, total + (total >>> 2)))
-      if (held !== undefined) room.set(held.subarray(0, count))
+      // Its unused room too, which is less than the new one.
+      if (held !== undefined) room.set(held)
       this.hosts[instance] = room
     }
     for (let at = from; at < to; at++) room[count + at - from] = numbers[at]!
