@@ -121,6 +121,16 @@ describe('what a write refuses', () => {
     ])
   })
 
+  test('[RES-129] of a file with thousands of faults fifty are told', async () => {
+    const records = Array.from({ length: 2_000 }, (_, n) => ({ name: `h${n}`, type: 'A', value: `10.0.0.${n + 256}` }))
+    const run = await submit(hub, by, [of('dns-zone', 'wrong', { zone: 'wrong.example', records })])
+    expect(run.errors).toHaveLength(50)
+    expect(run.errors[49]).toMatchObject({
+      line: 9 + 3 * 49,
+      message: expect.stringMatching(/^spec.records.49.values: /),
+    })
+  })
+
   test('[RES-135] [RES-136] what is in use or changes afterwards is no fault of the plan', async () => {
     const made = await applied(by, (await submit(hub, by, [of('subnet', 'in-use', { cidr: '10.1.0.0/24' })])).id)
     expect(made.status).toBe('applied')

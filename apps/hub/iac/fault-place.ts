@@ -3,19 +3,33 @@
 import { canonicalText } from '../../../core/iac/spec-diff.ts'
 import { isObject, type Unchecked } from '../../../core/json-object.ts'
 import type { RunError } from '../platform/db/schema-iac.ts'
-import type { Manifest } from './manifest.ts'
+import type { ManifestKind } from './kinds/manifest-kind.ts'
+import type { ManifestText } from './manifest-text.ts'
 
 type Place = readonly (string | number)[]
+/** What of a manifest tells the place of its faults. */
+type Source = {
+  readonly path: string
+  readonly kind: ManifestKind
+  readonly slug: string
+  readonly spec: Unchecked
+  readonly lineOf: ManifestText['lineOf']
+}
+
+/** Nobody reads more of one file, and each is looked up. */
+export const FAULTS_MAX = 50
+/** Longer lists, such as the records of a zone, are kept in the order in which they were written. */
+const SORTED_MAX = 1_000
 
 /** A fault at a place of the spec. */
-export const specFault = ({ path, lineOf }: Manifest, at: Place, message: string): RunError => ({
+export const specFault = ({ path, lineOf }: Source, at: Place, message: string): RunError => ({
   path,
   line: lineOf(['spec', ...at]),
   message: `spec.${at.join('.')}: ${message}`,
 })
 
 /** Two manifests mean one resource: the second one's fault names both. */
-export const sameResourceFault = ({ path, kind, slug }: Manifest, other: string): RunError => ({
+export const sameResourceFault = ({ path, kind, slug }: Source, other: string): RunError => ({
   path,
   line: null,
   message: `${kind.kind} ${slug}: ${other} and ${path} are about the same resource`,
@@ -29,6 +43,7 @@ const likeness = (written: unknown, whole: unknown): number =>
 
 /** The index in the manifest of an item whose list was sorted and completed; the same one where none is like it. */
 function writtenIndex(written: readonly unknown[], whole: readonly unknown[], index: number): number {
+  if (written.length > SORTED_MAX) return index
   const item = whole[index]
   const own = likeness(written[index], item)
   const likes = written.map(each => likeness(each, item))
@@ -47,7 +62,7 @@ function writtenPlace(written: unknown, whole: unknown, [step, ...rest]: readonl
 }
 
 /** A fault at a field as the API names it. `whole` is the spec as it will be. */
-export function fieldFault(manifest: Manifest, whole: Unchecked, field: string, message: string): RunError {
+export function fieldFault(manifest: Source, whole: Unchecked, field: string, message: string): RunError {
   const { kind, spec, path, lineOf } = manifest
   const steps = (kind.specField?.(field) ?? field).split('.')
   // Such as a limit: it is about the resource and not about one of its fields.

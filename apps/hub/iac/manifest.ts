@@ -5,6 +5,7 @@ import { isObject, type Unchecked } from '../../../core/json-object.ts'
 import type { RunError } from '../platform/db/schema-iac.ts'
 import { type Language, render } from '../platform/http/api-texts.ts'
 import { schemaFaults } from '../platform/http/request-schema.ts'
+import { FAULTS_MAX } from './fault-place.ts'
 import { manifestKind, manifestKinds } from './kinds/kinds.ts'
 import type { ManifestKind } from './kinds/manifest-kind.ts'
 import { API_VERSION, unknownMembers } from './manifest-schema.ts'
@@ -35,7 +36,6 @@ type ReadFile = {
   readonly errors: readonly RunError[]
 }
 
-const FAULTS_MAX = 50
 const MEMBERS = ['apiVersion', 'kind', 'metadata', 'ensure', 'spec']
 const SLUG_FORM = 'must be 1 to 63 lower-case letters, digits and hyphens, with a letter or digit at both ends'
 const METADATA_MEMBERS = ['company', 'name']

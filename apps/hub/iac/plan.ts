@@ -9,7 +9,7 @@ import type { RunError, RunFile } from '../platform/db/schema-iac.ts'
 import { render, type Words } from '../platform/http/api-texts.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { type Compared, compareItem, desiredName } from './compare.ts'
-import { fieldFault, sameResourceFault, specFault } from './fault-place.ts'
+import { FAULTS_MAX, fieldFault, sameResourceFault, specFault } from './fault-place.ts'
 import { isKindPermissionNeeded } from './iac-settings.ts'
 import type { NameFinder, Reading } from './kinds/manifest-kind.ts'
 import { type Manifest, readManifest, type SentFile } from './manifest.ts'
@@ -185,8 +185,8 @@ async function planItem(
   const said = (text: Words): string => render(text, context.language)
   const written = manifest.isAbsent ? [] : (kind.writtenFaults?.(manifest.spec) ?? [])
   const errors = [
-    ...[...written].map(([field, text]) => specFault(manifest, field.split('.'), said(text))),
-    ...[...faults].map(([field, text]) => fieldFault(manifest, compared.whole, field, said(text))),
+    ...[...written].slice(0, FAULTS_MAX).map(([field, text]) => specFault(manifest, field.split('.'), said(text))),
+    ...[...faults].slice(0, FAULTS_MAX).map(([field, text]) => fieldFault(manifest, compared.whole, field, said(text))),
   ]
   return { item, whole: compared.whole, errors }
 }

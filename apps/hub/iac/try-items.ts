@@ -10,7 +10,7 @@ import { toApiError } from '../platform/http/respond.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { HostBook, withHostBook } from '../platform/outbound.ts'
 import { actingContext, hubWithin } from './acting.ts'
-import { fieldFault, sameResourceFault } from './fault-place.ts'
+import { FAULTS_MAX, fieldFault, sameResourceFault } from './fault-place.ts'
 import { TrialLimit, type Writing } from './kinds/manifest-kind.ts'
 import type { Manifest } from './manifest.ts'
 import { bind, ItemFailure, StaleItem, type WrittenItem, writeItem } from './write-item.ts'
@@ -51,9 +51,9 @@ function faultsIn(error: unknown, { manifest, whole }: Trial, { hub, language }:
   const refusal = toApiError(error, hub.log)
   if (refusal.status === 503) throw error
   if (refusal.status !== 422) return []
-  return Object.entries(refusal.more.errors ?? {}).map(([field, texts]) =>
-    fieldFault(manifest, whole, field, texts.map(text => render(text, language)).join(', ')),
-  )
+  return Object.entries(refusal.more.errors ?? {})
+    .slice(0, FAULTS_MAX)
+    .map(([field, texts]) => fieldFault(manifest, whole, field, texts.map(text => render(text, language)).join(', ')))
 }
 
 /** Writes one item in a savepoint. Jobs and numbers of feeds that it asks for go with the transaction. */
