@@ -86,3 +86,35 @@ test('a fresh value is not the one that was begun before the question', async ()
   started[1]?.()
   expect(await fresh).toBe(2)
 })
+
+test('what is at hand is given at once, and the next is made meanwhile; where it is too old, one waits', async () => {
+  const { clock, values } = rig<string>(2_000, [])
+  let [made, release] = [0, () => {}]
+  const make = async () => {
+    await new Promise<void>(resolve => {
+      release = resolve
+    })
+    return `value ${++made}`
+  }
+  const first = values.of('key', 'at_hand', make)
+  release()
+  expect(await first).toBe('value 1')
+  clock.nowMs = 5_000
+  expect(await values.of('key', 'at_hand', make)).toBe('value 1')
+  const recent = values.of('key', 'recent', make)
+  release()
+  expect(await recent).toBe('value 2')
+  clock.nowMs = 12_000
+  const late = values.of('key', 'at_hand', make)
+  release()
+  expect(await late).toBe('value 3')
+})
+
+test('what is at hand is given where the next cannot be made', async () => {
+  const { clock, values } = rig<string>(2_000, [])
+  await values.of('key', 'at_hand', async () => 'value')
+  clock.nowMs = 3_000
+  const broken = () => Promise.reject(new Error('no answer'))
+  expect(await values.of('key', 'at_hand', broken)).toBe('value')
+  await expect(values.of('key', 'recent', broken)).rejects.toThrow('no answer')
+})

@@ -6,7 +6,7 @@ import type { AlertState, AlertType } from '../../../../core/lifecycle/alert.ts'
 import type { Hub } from '../../hub-context.ts'
 import { uuidList } from '../../platform/db/transaction.ts'
 import { type RecordLayout, Records, type RowsReading, readRows } from './known-rows.ts'
-import { RecentValues } from './recent-values.ts'
+import { type Freshness, RecentValues } from './recent-values.ts'
 import { SharedTexts } from './shared-texts.ts'
 
 export type AlertRow = {
@@ -71,10 +71,8 @@ export class ActiveAlerts {
     this.recent = new RecentValues(ALERTS_AGE_MS, COMPANIES_MAX, hub.now)
   }
 
-  /** `isFresh`: read after the question, whatever is at hand. */
-  async of(companyId: string, isFresh = false): Promise<readonly AlertRow[]> {
-    const read = () => this.read(companyId)
-    return (await (isFresh ? this.recent.getFresh(companyId, read) : this.recent.get(companyId, read))).rows
+  async of(companyId: string, wanted: Freshness): Promise<readonly AlertRow[]> {
+    return (await this.recent.of(companyId, wanted, () => this.read(companyId))).rows
   }
 
   private async read(companyId: string): Promise<RowsReading<AlertRow>> {

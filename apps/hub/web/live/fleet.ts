@@ -8,7 +8,7 @@ import type { Hub } from '../../hub-context.ts'
 import type { ServerStatus } from '../../platform/db/schema.ts'
 import { uuidList } from '../../platform/db/transaction.ts'
 import { type RecordLayout, Records, type RowsReading, readRows } from './known-rows.ts'
-import { RecentValues } from './recent-values.ts'
+import { type Freshness, RecentValues } from './recent-values.ts'
 import { SharedTexts } from './shared-texts.ts'
 
 export type Connectivity = 'online' | 'down' | 'unknown'
@@ -144,16 +144,12 @@ export class Fleets {
     this.recent = new RecentValues(FLEET_AGE_MS, COMPANIES_MAX, hub.now)
   }
 
-  /**
-   * The servers of a company, by name; `isFresh`: read after the question, whatever is at hand. The array is the same
-   * one for as long as nothing of them changes.
-   */
-  async of(companyId: string, isFresh = false): Promise<readonly FleetServer[]> {
-    const read = () => this.timedRead(companyId)
-    if (isFresh) return (await this.recent.getFresh(companyId, read)).rows
+  /** The servers of a company, by name. The array is the same one for as long as nothing of them changes. */
+  async of(companyId: string, wanted: Freshness): Promise<readonly FleetServer[]> {
     const kept = this.recent.last(companyId, Number.POSITIVE_INFINITY)
-    if (kept !== null && this.hub.now() < (this.goodUntilMs.get(companyId) ?? 0)) return kept.rows
-    return (await this.recent.get(companyId, read)).rows
+    const isGood = kept !== null && this.hub.now() < (this.goodUntilMs.get(companyId) ?? 0)
+    if (isGood && wanted !== 'now') return kept.rows
+    return (await this.recent.of(companyId, wanted, () => this.timedRead(companyId))).rows
   }
 
   private async timedRead(companyId: string): Promise<Reading> {

@@ -142,7 +142,8 @@ export class LiveStreams {
     try {
       needKeys(guest, SharedViews.viewNamed(name).permissions)
       const { companyId } = await companyOfSlug(this.hub, guest, company)
-      const made = await this.views.get({ name, companyId, search, permissions: guest.caller.permissions })
+      const { permissions } = guest.caller
+      const made = await this.views.get({ name, companyId, search, permissions, wanted: 'recent' })
       const since = made.since(subscription.version)
       const at = { key, version: made.version, madeAtMs: made.madeAtMs }
       if (since === null) send('view', { ...at, value: made.value })

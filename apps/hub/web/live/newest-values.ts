@@ -7,7 +7,7 @@ import pTimeout from 'p-timeout'
 import { type PackedValues, packedId } from '../../../../core/admin-api/values.ts'
 import type { Hub } from '../../hub-context.ts'
 import type { FleetServer } from './fleet.ts'
-import { RecentValues } from './recent-values.ts'
+import { type Freshness, RecentValues } from './recent-values.ts'
 
 const VALUES_AGE_MS = 4_000
 /** Older values are shown while the collector is slow to give the next ones. */
@@ -143,6 +143,9 @@ type Placed = {
   readonly placeOf: Int32Array
 }
 
+/** No change of a viewer's own shows in measured values. */
+const unhurried = (wanted: Freshness): Freshness => (wanted === 'now' ? 'recent' : wanted)
+
 export class NewestValues {
   private readonly columns: RecentValues<MetricValues | null>
   private readonly joined: RecentValues<NewestOfCompany>
@@ -185,9 +188,9 @@ export class NewestValues {
   }
 
   /** Null: no collector has answered in time, now or a little before. */
-  private async columnsOf(companyId: string, metric: string): Promise<MetricValues | null> {
+  private async columnsOf(companyId: string, metric: string, wanted: Freshness): Promise<MetricValues | null> {
     const key = `${companyId} ${metric}`
-    const asked = this.columns.get(key, async () => {
+    const asked = this.columns.of(key, unhurried(wanted), async () => {
       const answer = await this.hub.collectors.valuesOfCompany(companyId, metric)
       return answer && this.filled(companyId, answer, this.columns.last(key, Number.POSITIVE_INFINITY))
     })
@@ -200,7 +203,7 @@ export class NewestValues {
   }
 
   private async read(companyId: string): Promise<NewestOfCompany> {
-    const answers = await Promise.all(members.map(member => this.columnsOf(companyId, metrics[member])))
+    const answers = await Promise.all(members.map(member => this.columnsOf(companyId, metrics[member], 'recent')))
     if (answers.every(answer => answer === null)) return { values: new Map(), collector: await this.silence() }
     const [cpu, memory, disk, load] = answers.map(answer => answer ?? NO_METRIC)
     const kept = this.kept.get(companyId) ?? new Map<string, KeptValues>()
@@ -214,13 +217,13 @@ export class NewestValues {
     return (await this.hub.collectors.targets()).length === 0 ? 'not_configured' : 'unavailable'
   }
 
-  of(companyId: string): Promise<NewestOfCompany> {
-    return this.joined.get(companyId, () => this.read(companyId))
+  of(companyId: string, wanted: Freshness): Promise<NewestOfCompany> {
+    return this.joined.of(companyId, unhurried(wanted), () => this.read(companyId))
   }
 
   /** The newest value of one metric of the catalogue on every server that has one. */
-  async ofMetric(companyId: string, metric: string): Promise<MetricOfCompany> {
-    const values = await this.columnsOf(companyId, metric)
+  async ofMetric(companyId: string, metric: string, wanted: Freshness): Promise<MetricOfCompany> {
+    const values = await this.columnsOf(companyId, metric, wanted)
     return values === null ? { values: NO_METRIC, collector: await this.silence() } : { values, collector: 'ok' }
   }
 }

@@ -2,6 +2,15 @@
 // next is computed. A failure is shared as well, since while the collector is down every open page asks for everything.
 import { LRUCache } from 'lru-cache'
 
+/**
+ * What a question is content with. `now`: a value whose making begins after it; `recent`: one that is young enough;
+ * `at_hand`: one that is a few seconds older, while the next is made. Pages begin with what is at hand, since the
+ * stream brings them the next at once.
+ */
+export type Freshness = 'now' | 'recent' | 'at_hand'
+
+const AT_HAND_MS = 6_000
+
 /** How long a failure is returned to all before the next attempt. */
 const FAILURE_AGE_MS = 2_000
 
@@ -31,6 +40,17 @@ export class RecentValues<T> {
     const fresh: Entry<T> = { made: null, failure: null, running: null, next: null }
     this.entries.set(key, fresh)
     return fresh
+  }
+
+  /** A value as fresh as is wanted. Rejects like `make`. */
+  async of(key: string, wanted: Freshness, make: () => Promise<T>): Promise<T> {
+    if (wanted === 'now') return this.getFresh(key, make)
+    const next = this.get(key, make)
+    const known = wanted === 'at_hand' ? this.last(key, AT_HAND_MS) : null
+    if (known === null) return next
+    // Whoever waits for the next value is told why there is none.
+    next.catch(() => {})
+    return known
   }
 
   /**

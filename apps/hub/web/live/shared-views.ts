@@ -11,7 +11,7 @@ import { Fleets } from './fleet.ts'
 import { LiveServers } from './live-servers.ts'
 import { NewestValues } from './newest-values.ts'
 import { type Patch, patchOf } from './patch.ts'
-import { RecentValues } from './recent-values.ts'
+import { type Freshness, RecentValues } from './recent-values.ts'
 import { Standings } from './standing.ts'
 
 const VIEW_AGE_MS = 2_000
@@ -26,8 +26,8 @@ type ViewRequest = {
   readonly companyId: string
   readonly search: URLSearchParams
   readonly permissions: ReadonlySet<string>
-  /** Nothing that was made before the request will do: the viewer has just changed something. */
-  readonly isFresh?: boolean
+  /** `now`: the viewer has just changed something. */
+  readonly wanted: Freshness
 }
 
 type FormerValue = { readonly value: unknown; readonly version: string }
@@ -114,37 +114,40 @@ export class SharedViews {
     companyId: string,
     params: ReadonlyMap<string, string>,
     granted: readonly string[],
-    isFresh: boolean,
+    wanted: Freshness,
   ): ViewContext {
     return {
       hub: this.hub,
       companyId,
       param: param => params.get(param) ?? '',
       may: permission => granted.includes(permission),
-      fleets: { of: id => this.fleets.of(id, isFresh) },
-      alerts: { of: id => this.alerts.of(id, isFresh) },
-      newest: this.newest,
+      fleets: { of: id => this.fleets.of(id, wanted) },
+      alerts: { of: id => this.alerts.of(id, wanted) },
+      newest: {
+        of: id => this.newest.of(id, wanted),
+        ofMetric: (id, metric) => this.newest.ofMetric(id, metric, wanted),
+      },
       live: this.live,
-      standings: { of: id => this.standings.of(id, isFresh) },
+      standings: { of: id => this.standings.of(id, wanted) },
     }
   }
 
   /** What a maker of something that is not kept gets, as a file that is sent once. Throws 404 as `get` does. */
   contextFor(companyId: string, names: readonly string[], search: URLSearchParams): ViewContext {
-    return this.contextOf(companyId, paramsIn(names, search), [], false)
+    return this.contextOf(companyId, paramsIn(names, search), [], 'recent')
   }
 
   /** The answer to a request whose viewer has the view's keys. Throws what the view's maker throws. */
   async get(request: ViewRequest): Promise<MadeView> {
-    const { name, companyId, search, permissions, isFresh = false } = request
+    const { name, companyId, search, permissions, wanted } = request
     const view = SharedViews.viewNamed(name)
     const params = paramsIn(view.params, search)
     const granted = (view.optional ?? []).filter(permission => permissions.has(permission))
     const key = JSON.stringify([name, companyId, [...params.values()], granted])
     const last = this.made.last(key, Number.POSITIVE_INFINITY)
     const isAged = last === null || view.ageMs === undefined || this.hub.now() - last.madeAtMs >= view.ageMs
-    if (!isAged && !isFresh) return last
-    const context = this.contextOf(companyId, params, granted, isFresh)
+    if (!isAged && wanted !== 'now') return last
+    const context = this.contextOf(companyId, params, granted, wanted)
     const make = async (): Promise<MadeView> => {
       const before = this.made.last(key, Number.POSITIVE_INFINITY)
       const json = JSON.stringify(await view.make(context))
@@ -159,6 +162,6 @@ export class SharedViews {
         former.map(({ value, version }) => ({ value, version })),
       )
     }
-    return isFresh ? this.made.getFresh(key, make) : this.made.get(key, make)
+    return wanted === 'now' ? this.made.getFresh(key, make) : this.made.get(key, make)
   }
 }

@@ -6,7 +6,7 @@ import { DAY_MS } from '../../../../core/limits.ts'
 import type { Hub } from '../../hub-context.ts'
 import { quotaOf } from '../../licenses/licenses.ts'
 import { timeline } from '../../overview/overview.ts'
-import { RecentValues } from './recent-values.ts'
+import { type Freshness, RecentValues } from './recent-values.ts'
 
 const AGE_MS = 20_000
 const COMPANIES_MAX = 500
@@ -60,10 +60,8 @@ export class Standings {
     this.recent = new RecentValues(AGE_MS, COMPANIES_MAX, hub.now)
   }
 
-  /** `isFresh`: read after the question, whatever is at hand. */
-  of(companyId: string, isFresh = false): Promise<Standing> {
-    const read = () => this.read(companyId)
-    return isFresh ? this.recent.getFresh(companyId, read) : this.recent.get(companyId, read)
+  of(companyId: string, wanted: Freshness): Promise<Standing> {
+    return this.recent.of(companyId, wanted, () => this.read(companyId))
   }
 
   private async read(companyId: string): Promise<Standing> {

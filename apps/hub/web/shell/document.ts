@@ -127,7 +127,8 @@ async function firstView(
   try {
     needKeys(guest, sitePages[page.name].permissions)
     const { companyId } = company
-    const made = await views.get({ name, companyId, search: params, permissions: guest.caller.permissions })
+    const { permissions } = guest.caller
+    const made = await views.get({ name, companyId, search: params, permissions, wanted: 'at_hand' })
     return { key: `${name}?${params}`, version: made.version, madeAtMs: made.madeAtMs, value: made.value }
   } catch (error) {
     if (!(error instanceof ApiError)) hub.log.error({ err: error, view: name }, 'cannot make the first view of a page')

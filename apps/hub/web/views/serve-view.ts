@@ -22,8 +22,8 @@ export async function serveView(
     const name = pathname.slice(pathname.lastIndexOf('/') + 1)
     const { guest, companyId, search } = await readerOf(hub, request, () => SharedViews.viewNamed(name).permissions)
     const { permissions } = guest.caller
-    const isFresh = request.headers.has('x-view-fresh')
-    const made = await views.get({ name, companyId, search, permissions, isFresh })
+    const wanted = request.headers.has('x-view-fresh') ? 'now' : 'at_hand'
+    const made = await views.get({ name, companyId, search, permissions, wanted })
     const { body, encoding } = made.bytes(encodingFor(request))
     return new Response(body, {
       headers: {

@@ -5,6 +5,7 @@ import type { ActiveAlerts } from '../live/active-alerts.ts'
 import type { Fleets } from '../live/fleet.ts'
 import type { LiveServers } from '../live/live-servers.ts'
 import type { NewestValues } from '../live/newest-values.ts'
+import type { Freshness } from '../live/recent-values.ts'
 import type { Standings } from '../live/standing.ts'
 
 export type ViewContext = {
@@ -14,12 +15,19 @@ export type ViewContext = {
   readonly param: (name: string) => string
   /** Whether the viewer has one of the keys that the view names in `optional`. */
   readonly may: (permission: string) => boolean
-  readonly fleets: Pick<Fleets, 'of'>
+  readonly fleets: Source<Fleets>
   /** The worst first. */
-  readonly alerts: Pick<ActiveAlerts, 'of'>
-  readonly newest: Pick<NewestValues, 'of' | 'ofMetric'>
+  readonly alerts: Source<ActiveAlerts>
+  readonly newest: Source<NewestValues> & {
+    readonly ofMetric: (companyId: string, metric: string) => ReturnType<NewestValues['ofMetric']>
+  }
   readonly live: Pick<LiveServers, 'join'>
-  readonly standings: Pick<Standings, 'of'>
+  readonly standings: Source<Standings>
+}
+
+/** What is known of a company, as fresh as the viewer wants it. */
+type Source<T extends { of: (companyId: string, wanted: Freshness) => unknown }> = {
+  readonly of: (companyId: string) => ReturnType<T['of']>
 }
 
 export type View<T = unknown> = {

@@ -1,7 +1,7 @@
 // A table of any length: only the rows near what is seen are in the document. Where rows come in windows, the table
 // asks for the window that is seen. Rows keep their height, so nothing shifts; on a phone each row is a card.
 import type { ComponentChildren, RefObject } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { shellWords } from '../../words/shell.ts'
 import { currentPage, currentSearch, param, setParams } from '../address/router.ts'
 import { textsOf } from '../session.ts'
@@ -85,7 +85,8 @@ function useSeen(body: { readonly current: HTMLElement | null }, total: number):
 /** An empty row as high as the rows that are not drawn. */
 function Spacer({ rows, columns }: { readonly rows: number; readonly columns: number }) {
   const row = useRef<HTMLTableRowElement>(null)
-  useEffect(() => {
+  // Before anything is drawn: rows that go and a spacer that is not yet as high as they were would move the page.
+  useLayoutEffect(() => {
     if (row.current) row.current.style.height = `calc(var(--row) * ${rows})`
   }, [rows])
   return rows <= 0 ? null : (
