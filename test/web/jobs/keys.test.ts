@@ -54,8 +54,8 @@ afterAll(async () => {
   await hub?.stop()
 }, 120_000)
 
-async function visit(path: string): Promise<Page> {
-  const session = await logIn(hub.url, (await newPerson(hub, tenant.companyId)).email)
+async function visit(path: string, { companyId } = tenant): Promise<Page> {
+  const session = await logIn(hub.url, (await newPerson(hub, companyId)).email)
   const [name = '', value = ''] = session.cookie.split('=')
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, locale: 'en-GB' })
   await context.addCookies([{ name, value, url: hub.url }])
@@ -182,5 +182,39 @@ test('rows do not move under the pointer or the focus: new ones wait behind a bu
   await page.getByRole('combobox', { name: 'Filter' }).focus()
   await page.getByRole('link', { name: 'Mails are late' }).waitFor()
   await waiting.waitFor({ state: 'detached' })
+  await page.context().close()
+}, 120_000)
+
+test('End leads to the last row of a list that is longer than an answer, Home back to the first', async () => {
+  const wide = await hub.tenant()
+  await hub.hub.database.client`
+    insert into servers (id, company_id, name)
+    select gen_random_uuid(), ${wide.companyId}, 'node-' || lpad(n::text, 3, '0') from generate_series(1, 300) n`
+  const page = await visit('/servers', wide)
+  await page.locator('tbody').getByText('node-001', { exact: true }).waitFor()
+  const isAtEnd = () =>
+    page.evaluate<boolean>('scrollY > 0 && scrollY + innerHeight >= document.documentElement.scrollHeight - 1')
+  for (let time = 0; time < 2; time++) {
+    await page.keyboard.press('End')
+    await page.locator('tbody').getByText('node-300', { exact: true }).waitFor()
+    await until('the page stands at its end', isAtEnd)
+    expect(await page.locator('tbody tr[data-key]').count()).toBeLessThanOrEqual(100)
+    await page.keyboard.press('Home')
+    await page.locator('tbody').getByText('node-001', { exact: true }).waitFor()
+  }
+  await page.context().close()
+}, 120_000)
+
+test('a space after a word of the filter stays while the answer comes, and what is typed on is kept', async () => {
+  const page = await visit('/servers')
+  await page.keyboard.press('/')
+  await page.keyboard.type('role:shop ')
+  await page.waitForURL(/q=role(:|%3A)shop$/)
+  await page.getByRole('button', { name: 'Remove role:shop' }).waitFor()
+  expect(await page.locator('#filter').inputValue()).toBe('role:shop ')
+  await page.keyboard.type('db')
+  await page.waitForURL(/q=role(:|%3A)shop(\+|%20)db$/)
+  await until('one is left', async () => (await page.locator('tbody tr[data-key]').count()) === 1)
+  expect(await page.locator('#filter').inputValue()).toBe('role:shop db')
   await page.context().close()
 }, 120_000)
