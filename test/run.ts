@@ -90,7 +90,6 @@ const loads: Readonly<Record<string, Load>> = {
   'test/matcher/state': { seconds: 25, cores: 1 },
   'test/matcher/vulndb': { seconds: 24, cores: 0.8 },
   'test/worker/tenants': { seconds: 22, cores: 1 },
-  'test/core/matching': { seconds: 20, cores: 1 },
   'test/system/faults': { seconds: 18, cores: 0.9 },
   'test/samples/retention-walk': { seconds: 17, cores: 1 },
   'test/samples/rollups': { seconds: 17, cores: 1 },

@@ -102,7 +102,7 @@ test(
   '[WIRE-014] [WIRE-015] [WIRE-016] [WIRE-037] the hand-written decoder agrees with the generated code on random and on damaged batches',
   () => {
     const seed = seedOf('decode-batch')
-    const runs = runsOf(20_000)
+    const runs = runsOf(10_000)
     const random = new Random(seed)
     const comparison = new Comparison(seed)
     let fields: number[][] = []
