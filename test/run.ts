@@ -205,7 +205,9 @@ async function runTests(
   more: Readonly<Record<string, string>> = {},
 ): Promise<Outcome> {
   const environment = { ...(await postgresOf(folder)), ...more }
-  const ended = await runChild(['bun', 'test', '--timeout', '60000', ...files], childOptions(environment), LIMIT_MS)
+  // Pages as they were bundled for the executables, not by each process anew.
+  const runner = more.CHECK_COMPILED === '1' ? ['bun', '--conditions=bundled', 'test'] : ['bun', 'test']
+  const ended = await runChild([...runner, '--timeout', '60000', ...files], childOptions(environment), LIMIT_MS)
   const count = (word: string): number =>
     Number([...ended.output.matchAll(new RegExp(`^\\s*(\\d+) ${word}$`, 'gm'))].at(-1)?.[1] ?? 0)
   const [passed, failed] = [count('pass'), count('fail')]

@@ -1,6 +1,7 @@
 // `bun run build`: every executable compiled to dist/, and beside them the native parts that cannot be inside one.
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { bundlePages } from '../hub/web/bundle.ts'
 
 const root = resolve(import.meta.dir, '../..')
 const dist = join(root, 'dist')
@@ -49,6 +50,8 @@ async function compile(name: string, entries: readonly string[]): Promise<void> 
     root,
     compile: { outfile: join(dist, name) },
     target: 'bun',
+    // `#pages` is what this build has bundled.
+    conditions: ['bundled'],
     minify: { syntax: true, whitespace: false, identifiers: false },
     // Parsed here once and not at every start, which then takes a third of the time.
     format: 'esm',
@@ -60,6 +63,8 @@ async function compile(name: string, entries: readonly string[]): Promise<void> 
 
 rmSync(dist, { recursive: true, force: true })
 mkdirSync(dist, { recursive: true })
+// What browsers load, once for all that serve it.
+writeFileSync(join(dist, 'pages.ts'), `export const bundlePages = () => (${JSON.stringify(bundlePages())})\n`)
 for (const [name, entries] of Object.entries(executables)) {
   if (!entries.every(entry => existsSync(join(root, entry))))
     throw new Error(`cannot compile ${name}: an entry is missing`)

@@ -1,8 +1,8 @@
 // The files of the web interface: bundled and compressed into the program, served below a folder whose name changes
 // with their content, so that browsers keep them for a year.
 import { gunzipSync } from 'node:zlib'
+import { bundlePages } from '#pages' with { type: 'macro' }
 import { sha256Hex } from '../../../core/series/hash.ts'
-import { bundleForBrowser } from './bundle.ts' with { type: 'macro' }
 
 type Asset = {
   readonly path: string
@@ -11,10 +11,7 @@ type Asset = {
   readonly gzip: Uint8Array<ArrayBuffer>
 }
 
-/** Workers are bundles of their own: what they shared with the pages would be further files for a page to load. */
-const pages = bundleForBrowser('browser/main.tsx')
-const worker = bundleForBrowser('browser/shared-worker.ts')
-const judge = bundleForBrowser('browser/judge/judge-worker.ts')
+const { pages, worker, judge } = bundlePages()
 
 /** All lie in one folder, where they find each other; another byte of any of them is another folder. */
 const folder = `/web/${sha256Hex([pages, worker, judge].map(({ digest }) => digest).join(' ')).slice(0, 16)}/`

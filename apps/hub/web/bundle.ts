@@ -1,6 +1,6 @@
 // Runs while the hub is read or compiled (as a macro), never in a running hub: bundles what browsers load and
 // compresses it, so that the bytes become part of the program. From source and in a compiled executable the result is
-// the same.
+// the same. It is imported as `#pages`: under the condition `bundled` that is what the last build made of it.
 import { createHash } from 'node:crypto'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -33,7 +33,7 @@ function withNamesByContent(files: ReadonlyMap<string, string>): Map<string, str
 }
 
 /** The files of `entries`, which lie below this folder. Throws what the bundler complains about. */
-export function bundleForBrowser(...entries: readonly string[]): Bundle {
+function bundleForBrowser(...entries: readonly string[]): Bundle {
   const folder = mkdtempSync(`${tmpdir()}/web-`)
   try {
     // In a macro the bundler cannot be called from inside; its command can.
@@ -69,3 +69,10 @@ export function bundleForBrowser(...entries: readonly string[]): Bundle {
     rmSync(folder, { recursive: true, force: true })
   }
 }
+
+/** Workers are bundles of their own: what they shared with the pages would be further files for a page to load. */
+export const bundlePages = (): { readonly pages: Bundle; readonly worker: Bundle; readonly judge: Bundle } => ({
+  pages: bundleForBrowser('browser/main.tsx'),
+  worker: bundleForBrowser('browser/shared-worker.ts'),
+  judge: bundleForBrowser('browser/judge/judge-worker.ts'),
+})
