@@ -160,6 +160,43 @@ test('an alert is silenced from its page: what it covers is shown first, and the
   await page.context().close()
 }, 120_000)
 
+test('a silence is found by its server, is ended, and is made again as it was', async () => {
+  const serverId = (await tenant.call('POST', '/servers', { name: 'swapped', hostname: 'swapped' })).body.data.id
+  const ends_at = new Date(Date.now() + 3_600_000).toISOString()
+  for (const [reason, scope] of [
+    ['Change of a disk', { server_ids: [serverId] }],
+    ['Patches of the month', { tags: ['patched'] }],
+  ])
+    expect((await tenant.call('POST', '/monitoring/silences', { scope, reason, ends_at })).status).toBe(201)
+  const { page } = await visit('/silences')
+  const row = (reason: string) => page.getByRole('row').filter({ hasText: reason })
+  await row('Patches of the month').waitFor()
+  const filter = page.getByRole('combobox', { name: 'Filter' })
+  await filter.fill('tag:patched ')
+  await row('Change of a disk').waitFor({ state: 'detached' })
+  expect(await row('Patches of the month').count()).toBe(1)
+  await filter.fill('state:active server:Swapped ')
+  await row('Patches of the month').waitFor({ state: 'detached' })
+  await row('Change of a disk').getByRole('button', { name: 'End now' }).click()
+  await page.getByText('Nothing matches this filter.').waitFor()
+  await page.getByRole('button', { name: 'Clear filter' }).first().click()
+  await row('Patches of the month').waitFor()
+  await page.getByRole('button', { name: 'Past' }).click()
+  await row('Change of a disk').getByText('Ended early').waitFor()
+  await row('Change of a disk').getByRole('button', { name: 'Again' }).click()
+  const dialog = page.getByRole('dialog', { name: 'New silence' })
+  await dialog.getByText('Servers: swapped').waitFor()
+  expect(await dialog.getByLabel('Reason').inputValue()).toBe('Change of a disk')
+  await dialog.getByRole('button', { name: 'Silence' }).click()
+  await dialog.waitFor({ state: 'detached' })
+  await page.getByRole('button', { name: 'Active and scheduled' }).click()
+  await row('Change of a disk').getByText('Active').waitFor()
+  const { data } = (await tenant.call('GET', '/monitoring/silences?status=active')).body
+  const again = data.filter((each: Json) => each.reason === 'Change of a disk')
+  expect(again.map((each: Json) => each.scope.server_ids)).toEqual([[serverId]])
+  await page.context().close()
+}, 120_000)
+
 test('a session that has ended is signed in again within the page, and what was typed is still there and is sent', async () => {
   const { alert } = await newAlert('slow')
   const { page, userId } = await visit(`/alerts/${alert.id}`)

@@ -75,7 +75,7 @@ const table = {
   silences: {
     path: '/silences',
     view: 'silences',
-    takes: ['past'],
+    takes: ['past', 'q', 'offset'],
     permissions: ['monitoring.manage'],
     section: 'monitoring',
     key: 'l',

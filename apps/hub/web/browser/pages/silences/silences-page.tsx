@@ -1,11 +1,13 @@
 // The silences: which hold, which are to come, which are over; end, extend, make one again.
 import { useState } from 'preact/hooks'
 import type { SilenceRow, SilencesView } from '../../../views/silences.ts'
+import { shellWords } from '../../../words/shell.ts'
 import { silencesWords } from '../../../words/silences.ts'
 import { param, setParams } from '../../address/router.ts'
 import { type ApiFault, send } from '../../api.ts'
 import { count, NOTHING } from '../../format.ts'
 import { ActFault, Fault } from '../../parts/fault.tsx'
+import { FilterField, NothingMatches } from '../../parts/filter-field.tsx'
 import { noticeLine } from '../../parts/notice-line.ts'
 import { SilenceDialog, type SilenceStart } from '../../parts/silence-dialog.tsx'
 import { Skeleton } from '../../parts/skeleton.tsx'
@@ -16,6 +18,7 @@ import { textsOf } from '../../session.ts'
 import { usePageView } from '../../view.ts'
 
 const t = textsOf(silencesWords)
+const shell = textsOf(shellWords)
 
 const HOUR_MS = 3_600_000
 
@@ -38,6 +41,9 @@ const startOf = ({ scope, ruleIds, ruleNames, reason }: SilenceRow): SilenceStar
   isOfRule: ruleIds.length > 0,
   reason,
 })
+
+const STATES = { current: ['active', 'scheduled'], past: ['expired', 'cancelled'] } as const
+const REPEATS = ['daily', 'weekly'] as const
 
 const isOver = ({ status }: SilenceRow): boolean => status === 'expired' || status === 'cancelled'
 
@@ -73,6 +79,32 @@ const columnsOf = (acts: (row: SilenceRow) => preact.ComponentChildren): readonl
   { key: 'acts', title: t('acts'), cell: acts },
 ]
 
+type ToolsProps = { readonly isPast: boolean; readonly onNew: () => void }
+
+const Tools = ({ isPast, onNew }: ToolsProps) => (
+  <>
+    <div class="toolbar">
+      <button type="button" class="primary" onClick={onNew}>
+        {t('new')}
+      </button>
+      <button type="button" aria-pressed={!isPast} onClick={() => setParams({ past: null, offset: null })}>
+        {t('current')}
+      </button>
+      <button type="button" aria-pressed={isPast} onClick={() => setParams({ past: '1', offset: null })}>
+        {t('past')}
+      </button>
+    </div>
+    <div class="toolbar">
+      <FilterField
+        facets={{
+          state: STATES[isPast ? 'past' : 'current'].map(state => [state, -1] as const),
+          repeat: REPEATS.map(frequency => [frequency, -1] as const),
+        }}
+      />
+    </div>
+  </>
+)
+
 export function SilencesPage() {
   const { data, fault, reload } = usePageView<SilencesView>('silences')
   const [start, setStart] = useState<SilenceStart | null>(null)
@@ -106,24 +138,26 @@ export function SilencesPage() {
     <>
       <div class="page-head">
         <h1>{t('title')}</h1>
+        <span class="muted">{shell('rows_of', { count: data.matching, total: data.total })}</span>
         <span role="status">{noticeLine.value}</span>
       </div>
-      <div class="toolbar">
-        <button type="button" class="primary" onClick={() => setStart({})}>
-          {t('new')}
-        </button>
-        <button type="button" aria-pressed={!isPast} onClick={() => setParams({ past: null })}>
-          {t('current')}
-        </button>
-        <button type="button" aria-pressed={isPast} onClick={() => setParams({ past: '1' })}>
-          {t('past')}
-        </button>
-      </div>
+      <Tools isPast={isPast} onNew={() => setStart({})} />
       <ActFault fault={actFault} />
-      {data.rows.length === 0 ? (
+      {data.total === 0 ? (
         <p class="muted">{t(isPast ? 'none_past' : 'none')}</p>
+      ) : data.matching === 0 ? (
+        <NothingMatches />
       ) : (
-        <Table label={t('title')} columns={columns} rows={data.rows} keyOf={row => row.id} nameOf={row => row.reason} />
+        <Table
+          label={t('title')}
+          columns={columns}
+          rows={data.rows}
+          keyOf={row => row.id}
+          nameOf={row => row.reason}
+          total={data.matching}
+          offset={data.offset}
+          onOffset={offset => setParams({ offset: offset || null }, 'replace')}
+        />
       )}
       {start === null ? null : <SilenceDialog start={start} onClose={() => setStart(null)} onDone={reload} />}
     </>
