@@ -301,8 +301,9 @@ describe('newest values of a server', () => {
         expect([seed, await held(plain, metric)]).toEqual([seed, expected(metric)])
       expect(await held(worker, 'cpu_usage_percent', '22222222-2222-4222-8222-222222222222')).toEqual({})
     }
-    // Read from the bus and not stored yet.
-    await worker.send(server(1), [{ metric: 'cpu_load1', labels: { mount: '/0' }, points: [[NOW, 2 ** 50]] }])
-    await until('it is read', async () => (await held(worker, 'cpu_load1'))[server(1)] === 2 ** 50)
+    // Read from the bus and not stored yet; larger than any that was drawn.
+    const point = [NOW, Number.MAX_VALUE] as const
+    await worker.send(server(1), [{ metric: 'cpu_load1', labels: { mount: '/0' }, points: [point] }])
+    await until('it is read', async () => (await held(worker, 'cpu_load1'))[server(1)] === Number.MAX_VALUE)
   })
 })
