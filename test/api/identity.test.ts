@@ -34,6 +34,33 @@ describe('users', () => {
     expect((await tenant.call('GET', path)).status).toBe(404)
   })
 
+  test('an e-mail address is what mail servers of a site of its own take: no dot is asked of its domain', async () => {
+    const name = crypto.randomUUID()
+    expect((await user({ email: `${name}@localhost` })).status).toBe(201)
+    for (const email of [
+      name,
+      `${name}@`,
+      `@${name}`,
+      `two words@example.test`,
+      `${name}@a@b`,
+      7,
+      `${name}@${'x'.repeat(254)}`,
+    ]) {
+      const { status, body } = await user({ email })
+      expect([email, status, Object.keys(body.errors)]).toEqual([email, 422, ['email']])
+    }
+  })
+
+  test('an id is a UUID of either case, and nothing that a library of formats takes for one', async () => {
+    const made = await user()
+    expect((await tenant.call('GET', `/users/${made.body.data.id.toUpperCase()}`)).status).toBe(200)
+    const { status, body } = await tenant.call('POST', '/servers/bulk/tags', {
+      server_ids: [`urn:uuid:${crypto.randomUUID()}`],
+      add: ['a'],
+    })
+    expect([status, Object.keys(body.errors)]).toEqual([422, ['server_ids.0']])
+  })
+
   test('a disabled user is out at once; nobody disables or deletes themselves', async () => {
     const person = await hub.user(tenant.companyId, ['servers.view'])
     expect((await person.call('GET', '/servers')).status).toBe(200)
