@@ -128,6 +128,63 @@ test('the overview counts what nobody is on, and says what ends soon, what is ol
   await page.context().close()
 }, 120_000)
 
+/** Two lost servers that are one incident. */
+async function newIncident(tenant: Tenant, collector: Json, serverIds: readonly string[]): Promise<void> {
+  const base = {
+    ...{ occurred_at: new Date().toISOString(), company_id: tenant.companyId, rule_version: 0, severity: 'critical' },
+    ...{ value: 95, threshold: 90, suppressed: false, labels: {}, seq: 1 },
+  }
+  const events: Json[] = []
+  for (const server_id of serverIds) {
+    const made = await tenant.call('POST', '/monitoring/licenses', { name: server_id, server_id })
+    const { agent_id } = (
+      await collector.call('POST', '/enroll', { license: made.body.token, hostname: server_id, machine_id: server_id })
+    ).body.data
+    const down = { type: 'agent.down', server_id, rule_id: 'agent_down', series_key: `agent:${agent_id}` }
+    events.push({ ...base, ...down, event_id: crypto.randomUUID() })
+  }
+  const group = { type: 'group_down', server_id: serverIds[0], rule_id: 'group_down', series_key: 'subnet:gone' }
+  const members = { group_key: 'subnet:gone', group_total: serverIds.length, member_server_ids: serverIds }
+  events.push({ ...base, ...group, ...members, event_id: crypto.randomUUID() })
+  expect((await collector.call('POST', '/events', { events })).body.data.accepted).toHaveLength(events.length)
+}
+
+test('alerts of seven days stand by day and severity, of all and of each group; an incident is one group with its parts', async () => {
+  const collector = await hub.collector()
+  const tenant = await hub.tenant()
+  const ids: string[] = []
+  for (const name of ['one', 'two'])
+    ids.push((await tenant.call('POST', '/servers', { name, hostname: name })).body.data.id)
+  await newAlert(tenant, collector, ids[0] ?? '', 'critical')
+  await newAlert(tenant, collector, ids[1] ?? '', 'warning')
+  await newIncident(tenant, collector, ids)
+  await hub.hub.database.db.execute(sql`update monitoring_alerts set opened_at = opened_at - interval '3 days'
+    where company_id = ${tenant.companyId} and severity = 'warning'`)
+  const page = await open(tenant)
+  await page.goto(`${page.url()}alerts?group=rule`)
+  const row = (name: string) => page.getByRole('row').filter({ has: page.getByRole('link', { name }) })
+  await row('CPU warning')
+    .getByRole('img', { name: '1 alert opened in 7 days: 0 critical, 1 warning, 0 info.' })
+    .waitFor()
+  const week = page.getByRole('region', { name: 'Alerts a day, 7 days' })
+  await week.getByText('5 alerts opened in 7 days: 4 critical, 1 warning, 0 info.').last().click()
+  const days = await week.getByRole('row').all()
+  const counts = await Promise.all(days.map(day => day.getByRole('cell').allTextContents()))
+  expect(counts.filter(([, warning]) => warning === '1')).toEqual([['0', '1', '0']])
+  expect(days).toHaveLength(8)
+  expect(await violationsOf(page)).toEqual([])
+  await page.getByLabel('Group by').selectOption({ label: 'incident' })
+  const incident = row('2 servers down at once · subnet:gone')
+  await incident.waitFor()
+  // The incident and its two parts; who takes the incident takes them all.
+  expect((await incident.getByRole('cell').allTextContents()).slice(1, 4)).toEqual(['3', '1', '2'])
+  expect((await row('(no incident)').getByRole('cell').allTextContents()).slice(1, 4)).toEqual(['2', '2', '2'])
+  await row('(no incident)').getByRole('link').click()
+  await page.getByRole('link', { name: 'CPU critical' }).waitFor()
+  expect(await page.getByRole('link', { name: '2 servers down at once' }).count()).toBe(0)
+  await page.context().close()
+}, 120_000)
+
 test('[HUB-031] companies below this one stand as rows, those that the viewer may work in and no others', async () => {
   const tenant = await hub.tenant()
   const [granted, hidden] = [

@@ -5,8 +5,10 @@ import type { AlertState, AlertType } from '../../../../core/lifecycle/alert.ts'
 import { metricByName } from '../../../../core/series/catalogue.ts'
 import { parseSeriesKey } from '../../../../core/series/series-key.ts'
 import type { Hub } from '../../hub-context.ts'
+import { uuidList } from '../../platform/db/transaction.ts'
 import { type Filtered, matchesFilter, parseFilter } from '../address/filter.ts'
 import { type AlertRow, alertColumns, alertJoins } from '../live/active-alerts.ts'
+import { alertWeeks, type DayCounts, isWeekKey } from '../live/alert-weeks.ts'
 import type { View, ViewContext } from './view.ts'
 
 const WINDOW = 60
@@ -48,6 +50,10 @@ export type AlertGroup = {
   readonly worst: Severity
   readonly oldestAtMs: number
   readonly servers: number
+  /** How many of it opened on each of the last seven days; null: that is not counted. */
+  readonly week: readonly DayCounts[] | null
+  /** Where the group is one incident: how many servers it has. */
+  readonly incidentSize: number | null
 }
 
 export type AlertsView = {
@@ -58,6 +64,8 @@ export type AlertsView = {
   readonly offset: number
   readonly rows: readonly AlertFace[]
   readonly groups: readonly AlertGroup[] | null
+  /** All that opened in the last seven days, today last; days of UTC as `2026-11-22`. */
+  readonly week: { readonly days: readonly string[]; readonly counts: readonly DayCounts[] }
   readonly facets: Readonly<Record<string, readonly (readonly [string, number])[]>>
 }
 
@@ -118,6 +126,17 @@ async function pastAlerts({ hub, companyId }: ViewContext): Promise<readonly Ale
     order by x.opened_at desc, x.id limit ${IDS_MAX}`)
 }
 
+/** The incident that an alert is, or is a part of. */
+const incidentOf = (row: AlertRow): string | null => row.group_id ?? (row.type === 'group_down' ? row.id : null)
+
+/** What incidents hold besides themselves: lists leave it out, since it is told by its incident. */
+async function partsOfIncidents({ hub, companyId }: ViewContext, ids: readonly string[]): Promise<readonly AlertRow[]> {
+  return hub.database.db.execute<AlertRow>(sql`
+    select ${alertColumns} from monitoring_alerts x ${alertJoins}
+    where x.company_id = ${companyId} and x.state = 'grouped' and x.group_id = any(${uuidList(ids)}::uuid[])
+    order by x.opened_at desc, x.id limit ${IDS_MAX}`)
+}
+
 const filteredAlert = (row: AlertRow, nowMs: number): Filtered => ({
   words: [row.server_name, row.rule_name, row.series_key],
   values: {
@@ -134,7 +153,7 @@ const filteredAlert = (row: AlertRow, nowMs: number): Filtered => ({
     by: row.acknowledged_by,
     value: row.last_value,
     minutes: Math.floor((nowMs - new Date(row.opened_at).getTime()) / 60_000),
-    incident: row.group_id ?? (row.type === 'group_down' ? row.id : null),
+    incident: incidentOf(row),
   },
 })
 
@@ -163,9 +182,16 @@ const groupings: Readonly<Record<string, (row: AlertRow) => readonly (string | n
   tag: row => (row.tags.length === 0 ? [null] : row.tags),
   dc: row => [row.datacenter],
   type: row => [row.type],
+  incident: row => [incidentOf(row)],
 }
 
-function groupsOf(rows: readonly AlertRow[], keysOf: (row: AlertRow) => readonly (string | null)[]): AlertGroup[] {
+type Weeks = ReadonlyMap<string, readonly DayCounts[]> | null
+
+function groupsOf(
+  rows: readonly AlertRow[],
+  keysOf: (row: AlertRow) => readonly (string | null)[],
+  weeks: Weeks,
+): AlertGroup[] {
   const members = new Map<string, AlertRow[]>()
   for (const row of rows)
     for (const key of keysOf(row)) {
@@ -187,10 +213,29 @@ function groupsOf(rows: readonly AlertRow[], keysOf: (row: AlertRow) => readonly
           Number.MAX_SAFE_INTEGER,
         ),
         servers: new Set(own.map(row => row.server_id)).size,
+        week: weeks?.get(key) ?? null,
+        incidentSize: null,
       }
     })
     .sort((one, other) => severities.indexOf(other.worst) - severities.indexOf(one.worst) || other.count - one.count)
     .slice(0, GROUPS_MAX)
+}
+
+/** The alerts that match in groups of this kind. */
+async function groupsBy(context: ViewContext, matching: readonly AlertRow[], group: string): Promise<AlertGroup[]> {
+  const keysOf = groupings[group] ?? (() => [null])
+  if (group !== 'incident') {
+    const weeks = isWeekKey(group) ? (await alertWeeks(context.hub, context.companyId, group)).byKey : null
+    return groupsOf(matching, keysOf, weeks)
+  }
+  const incidents = new Map(matching.filter(row => row.type === 'group_down').map(row => [row.id, row]))
+  const parts = incidents.size === 0 ? [] : await partsOfIncidents(context, [...incidents.keys()])
+  return groupsOf([...matching, ...parts], keysOf, null).map(group => {
+    const incident = incidents.get(group.key)
+    if (incident === undefined) return group
+    const size = incident.group_size ?? 0
+    return { ...group, name: incident.series_key, servers: Math.max(group.servers, size), incidentSize: size }
+  })
 }
 
 const FACETS_MAX = 20
@@ -209,7 +254,11 @@ export const alertsView: View<AlertsView> = {
   async make(context) {
     const { param } = context
     const { all, matching } = await matchingAlerts(context)
-    const keysOf = Object.hasOwn(groupings, param('group')) ? groupings[param('group')] : undefined
+    const isGrouped = Object.hasOwn(groupings, param('group'))
+    const [{ days, byKey }, groups] = await Promise.all([
+      alertWeeks(context.hub, context.companyId, 'severity'),
+      isGrouped ? groupsBy(context, matching, param('group')) : null,
+    ])
     const offset = Math.min(Math.max(0, Math.floor(Number(param('offset')) || 0)), Math.max(0, matching.length - 1))
     const counts = { critical: 0, warning: 0, info: 0 }
     for (const row of all) counts[row.severity]++
@@ -219,8 +268,16 @@ export const alertsView: View<AlertsView> = {
       severities: counts,
       unacknowledged: all.filter(row => row.state === 'open').length,
       offset,
-      rows: keysOf === undefined ? matching.slice(offset, offset + WINDOW).map(toFace) : [],
-      groups: keysOf === undefined ? null : groupsOf(matching, keysOf),
+      rows: groups === null ? matching.slice(offset, offset + WINDOW).map(toFace) : [],
+      groups,
+      week: {
+        days,
+        counts: days.map((_, at) => ({
+          critical: byKey.get('critical')?.[at]?.critical ?? 0,
+          warning: byKey.get('warning')?.[at]?.warning ?? 0,
+          info: byKey.get('info')?.[at]?.info ?? 0,
+        })),
+      },
       facets: {
         severity: facet(all, row => row.severity),
         state: facet(all, row => row.state),

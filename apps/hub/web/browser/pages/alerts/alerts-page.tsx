@@ -1,11 +1,9 @@
 // The alerts that are open: as rows, the worst first, or in groups; acts on single ones and on all that match.
 import { useState } from 'preact/hooks'
-import { filterText, parseFilter } from '../../../address/filter.ts'
-import type { AlertGroup, AlertsView, MatchingAlertsView } from '../../../views/alerts.ts'
+import type { AlertsView, MatchingAlertsView } from '../../../views/alerts.ts'
 import { alertsWords } from '../../../words/alerts.ts'
 import { shellWords } from '../../../words/shell.ts'
 import { hrefTo, param, setParams } from '../../address/router.ts'
-import { count } from '../../format.ts'
 import { usePageKeys } from '../../keys.ts'
 import { Fault } from '../../parts/fault.tsx'
 import { FilterField, NothingMatches } from '../../parts/filter-field.tsx'
@@ -14,44 +12,19 @@ import { useSelection } from '../../parts/selection.ts'
 import { SelectionBar } from '../../parts/selection-bar.tsx'
 import { SilenceDialog } from '../../parts/silence-dialog.tsx'
 import { Skeleton } from '../../parts/skeleton.tsx'
-import { StateMark } from '../../parts/state-mark.tsx'
-import { type Column, Table } from '../../parts/table.tsx'
-import { Time } from '../../parts/time.tsx'
+import { Table } from '../../parts/table.tsx'
 import { may, textsOf } from '../../session.ts'
 import { askView, usePageView } from '../../view.ts'
 import { type ActTarget, type AlertAct, AlertActDialog } from './alert-acts.tsx'
 import { alertColumns } from './alert-columns.tsx'
 import { titleOf } from './alert-face.tsx'
+import { groupColumns, groupName } from './alert-groups.tsx'
+import { AlertWeek } from './alert-week.tsx'
 
 const t = textsOf(alertsWords)
 const shell = textsOf(shellWords)
 
-const groupings = ['', 'rule', 'server', 'severity', 'tag', 'dc'] as const
-
-/** The filter that a group stands for, added to what is filtered by already. */
-function hrefOfGroup({ key }: AlertGroup): string {
-  const term = { key: param('group'), isExcluded: false, operator: '=' as const, value: key }
-  const q = key === '' ? param('q') : filterText([...parseFilter(param('q')), term])
-  return hrefTo('alerts', {}, { q })
-}
-
-const groupColumns: readonly Column<AlertGroup>[] = [
-  { key: 'worst', title: t('severity'), cell: group => <StateMark state={group.worst} /> },
-  {
-    key: 'name',
-    title: t('group_name'),
-    isName: true,
-    cell: group => (
-      <a class="text" href={hrefOfGroup(group)}>
-        {group.name === '' ? t('group_nothing') : group.name}
-      </a>
-    ),
-  },
-  { key: 'count', title: t('group_count'), isNumber: true, cell: group => count(group.count) },
-  { key: 'open', title: t('group_unacknowledged'), isNumber: true, cell: group => count(group.unacknowledged) },
-  { key: 'servers', title: t('group_servers'), isNumber: true, cell: group => count(group.servers) },
-  { key: 'oldest', title: t('group_oldest'), cell: group => <Time atMs={group.oldestAtMs} /> },
-]
+const groupings = ['', 'rule', 'server', 'severity', 'tag', 'dc', 'incident'] as const
 
 const GroupChoice = () => (
   <label class="inline">
@@ -134,6 +107,7 @@ export function AlertsPage() {
         <FilterField facets={data.facets} />
         <GroupChoice />
       </div>
+      <AlertWeek week={data.week} />
       {may('monitoring.manage') && data.groups === null ? (
         <SelectionBar
           selected={selection.size}
@@ -169,10 +143,10 @@ function AlertList({ data, selection }: ListProps) {
     return (
       <Table
         label={t('title')}
-        columns={groupColumns}
+        columns={groupColumns()}
         rows={data.groups}
         keyOf={group => group.key}
-        nameOf={group => group.name}
+        nameOf={groupName}
       />
     )
   return (
