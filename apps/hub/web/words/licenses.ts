@@ -44,7 +44,7 @@ export const licensesWords = {
   },
   revoke_selected: { en: 'Revoke {count} selected', vi: 'Thu hồi {count} mục đã chọn' },
   type_name: { en: 'Type {name} to go on', vi: 'Nhập {name} để tiếp tục' },
-  refused_of: { en: 'Done {done}; refused: {refused}.', vi: 'Xong {done}; bị từ chối: {refused}.' },
+  refused_of: { en: 'Done {done}; refused: {refused}', vi: 'Xong {done}; bị từ chối: {refused}' },
   host: { en: 'Host', vi: 'Máy' },
   version: { en: 'Version', vi: 'Phiên bản' },
   newest: { en: 'newest: {version}', vi: 'mới nhất: {version}' },
