@@ -266,7 +266,13 @@ test('an alert draws its series from an hour before it, says why it opened, and 
   const { alert, serverId } = await newAlert('drawn', { for_seconds: 300, recover_threshold: 80 })
   const openedMs = Date.parse(alert.opened_at)
   const asked: URLSearchParams[] = []
+  const now = {
+    ...{ rule_id: alert.rule.id, rule_name: alert.rule.name, series_key: 'cpu_usage_percent', state: 'firing' },
+    ...{ since: alert.opened_at, last_value: 97.25, last_sample_at: alert.opened_at, flapping: false, no_data: false },
+    ...{ suppressed_by: 'silence', decision: 'open: 97.25 > 90 holds; suppressed (silence)' },
+  }
   admin.answer = ({ path, query }) => {
+    if (path.endsWith('/alerting')) return { status: 200, body: { data: { series: [now], rules: [] } } }
     if (!path.endsWith('/series/by-metric')) return { status: 200, body: { data: {} } }
     asked.push(query)
     const points = Array.from({ length: 60 }, (_, at) => [openedMs - (59 - at) * 60_000, at < 50 ? 40 : 97.25])
@@ -305,6 +311,17 @@ test('an alert draws its series from an hour before it, says why it opened, and 
   await page.goto(hub.url + link)
   await page.getByRole('heading', { name: 'CPU of drawn' }).waitFor()
   expect(new URL(page.url()).searchParams.get('at')).toBe(new Date(openedMs).toISOString())
+  const why = page.getByRole('region', { name: 'Why' })
+  await why.getByText('Now it is still open: the newest value is 97.3 %. Nobody is told now: a silence').waitFor()
+  await why.getByText('open: 97.25 > 90 holds; suppressed (silence)').waitFor()
+  const other = await browser.newContext({ locale: 'vi-VN' })
+  await other.addCookies(await page.context().cookies())
+  const inVietnamese = await other.newPage()
+  await inVietnamese.goto(page.url())
+  await inVietnamese
+    .getByText(/Hiện tại cảnh báo vẫn mở: giá trị mới nhất là 97[.,]3 %. Hiện không báo cho ai: đang tắt tiếng/)
+    .waitFor()
+  await other.close()
   await page.context().close()
 }, 120_000)
 

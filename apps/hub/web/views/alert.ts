@@ -1,6 +1,6 @@
 // One alert: what it is about, why it is as it is, what happened to it, who was told, and what else happened then.
 import { and, desc, eq, sql } from 'drizzle-orm'
-import { alertingPath, parseAlerting } from '../../../../core/admin-api/alerting.ts'
+import { alertingPath, parseAlerting, type SeriesAlerting } from '../../../../core/admin-api/alerting.ts'
 import type { Operator } from '../../../../core/alerting/rules/rule.ts'
 import { alertsByIds } from '../../alerts/alert-list.ts'
 import { commentsOf } from '../../alerts/alerts.ts'
@@ -62,12 +62,25 @@ export type AlertView = {
     | null
   /** In how many people's inboxes it stands, and how many have read it there. */
   readonly inboxes: { readonly people: number; readonly read: number }
-  /** The collector's words about the series now; null: it does not say. */
-  readonly why: { readonly decision: string; readonly state: string; readonly sinceMs: number | null } | null
+  /** What the collector does with the series now; null: it does not say. */
+  readonly why: WhyNow | null
   /** Of the same server within a quarter of an hour, and the same alert before. */
   readonly around: readonly AlertFace[]
   readonly before: readonly AlertFace[]
   readonly members: readonly AlertFace[]
+}
+
+type WhyNow = {
+  /** The collector's own words, in English. */
+  readonly decision: string
+  /** None: the rule covers no series like this one any more. */
+  readonly state: SeriesAlerting['state'] | 'none'
+  readonly lastValue: number | null
+  /** It fires since the series is silent. */
+  readonly isSilent: boolean
+  readonly isFlapping: boolean
+  /** Why nobody would be told of an event now. */
+  readonly suppressedBy: SeriesAlerting['suppressed_by']
 }
 
 type DeliveryRow = {
@@ -96,12 +109,12 @@ async function whyOf(
   const series = alerting?.series.find(each => each.rule_id === ruleId && each.series_key === seriesKey)
   if (series)
     return {
-      decision: series.decision,
-      state: series.state,
-      sinceMs: series.since === null ? null : Date.parse(series.since),
+      ...{ decision: series.decision, state: series.state, lastValue: series.last_value },
+      ...{ isSilent: series.no_data, isFlapping: series.flapping, suppressedBy: series.suppressed_by },
     }
-  const rule = alerting?.rules.find(each => each.rule_id === ruleId)
-  return rule ? { decision: rule.decision, state: '', sinceMs: null } : null
+  const decision = alerting?.rules.find(each => each.rule_id === ruleId)?.decision
+  if (decision === undefined) return null
+  return { decision, state: 'none', lastValue: null, isSilent: false, isFlapping: false, suppressedBy: null }
 }
 
 async function eventsOf(hub: Hub, companyId: string, alertId: string): Promise<AlertView['events']> {
