@@ -162,7 +162,7 @@ test('the title and the icon of the tab carry the worst severity that nobody is 
 
 test('rows do not move under the pointer or the focus: new ones wait behind a button, values change in place', async () => {
   const page = await visit('/alerts')
-  const titles = () => page.locator('main tbody th').allTextContents()
+  const titles = () => page.locator('main .table tbody th').allTextContents()
   await page.getByRole('link', { name: 'Orders are late' }).waitFor()
   expect(await titles()).toEqual(['Orders are late'])
   await page.getByRole('link', { name: 'Orders are late' }).hover()
