@@ -7,6 +7,7 @@ import type { Hub } from '../../hub-context.ts'
 import { RecentValues } from './recent-values.ts'
 
 const AGE_MS = 60_000
+const AT_HAND_MS = 600_000
 const CACHED_MAX = 500
 const DAYS = 7
 /** Of more rules, servers or tags those with the most alerts. */
@@ -38,7 +39,13 @@ const ofHub = new WeakMap<Hub, RecentValues<AlertWeeks>>()
 export function alertWeeks(hub: Hub, companyId: string, by: WeekKey): Promise<AlertWeeks> {
   const recent = ofHub.get(hub) ?? new RecentValues<AlertWeeks>(AGE_MS, CACHED_MAX, hub.now)
   ofHub.set(hub, recent)
-  return recent.get(`${companyId} ${by}`, () => countWeeks(hub, companyId, by))
+  const key = `${companyId} ${by}`
+  const next = recent.get(key, () => countWeeks(hub, companyId, by))
+  const known = recent.last(key, AT_HAND_MS)
+  if (known === null) return next
+  // Nobody who wants to see alerts waits for how many there were: the next answer brings it.
+  next.catch(() => {})
+  return Promise.resolve(known)
 }
 
 async function countWeeks({ database, now }: Hub, companyId: string, by: WeekKey): Promise<AlertWeeks> {
