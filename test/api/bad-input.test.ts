@@ -1,6 +1,7 @@
 // Bad input of the groups of resources.md beside manifests and certificates: the status, and the field that is named.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type Json, type Tenant, TestHub } from './hub-harness.ts'
+import { expectRefused, type RefusedRow } from './refused-rows.ts'
 
 let hub: TestHub
 let tenant: Tenant
@@ -13,9 +14,6 @@ beforeAll(async () => {
 })
 afterAll(() => hub.stop())
 
-/** A field of null: the error names none. */
-type Row = readonly [method: string, path: string, body: unknown, status: number, field: string | null]
-
 const NO = '3f2a7c1e-9b4d-4e8a-a1c5-6d7e8f901234'
 const X = (length: number): string => 'x'.repeat(length)
 const made = async (path: string, body: Json, by: Tenant = tenant): Promise<Json> => {
@@ -23,17 +21,7 @@ const made = async (path: string, body: Json, by: Tenant = tenant): Promise<Json
   expect([path, answer.status]).toEqual([path, 201])
   return answer.body.data
 }
-
-async function refuses(rows: readonly Row[]): Promise<void> {
-  const others: Json[] = []
-  for (const [method, path, body, status, field] of rows) {
-    const answer = await tenant.call(method, path, body)
-    const fields = Object.keys(answer.body?.errors ?? {})
-    const isTold = field === null || fields.includes(field)
-    if (answer.status !== status || !isTold) others.push({ method, path, body, status: answer.status, fields })
-  }
-  expect(others).toEqual([])
-}
+const refuses = (rows: readonly RefusedRow[]): Promise<void> => expectRefused(tenant, rows)
 
 test('[RES-003] subnets: bad input names its field', async () => {
   const subnet = await made('/subnets', { cidr: '10.1.0.0/24' })
@@ -241,7 +229,7 @@ test('[RES-190] [RES-193] [RES-194] [RES-196] [RES-197] [RES-207] dns: bad input
         ['SRV', '1 2'],
       ] as const
     ).map(
-      ([type, value]): Row => [
+      ([type, value]): RefusedRow => [
         'POST',
         `/dns/zones/${zone.id}/records`,
         { name: type === 'SRV' ? '_a._tcp' : 'h', type, value },

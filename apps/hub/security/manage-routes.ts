@@ -19,7 +19,7 @@ import { exceptionCollection, exceptionTypes } from './exceptions/exception-list
 import { approveException, rejectException, requestException, withdrawException } from './exceptions/exceptions.ts'
 import { exportFormats } from './exports/export-lines.ts'
 import { downloadExport, exportResponse, findExport, presentExport, requestExport } from './exports/exports.ts'
-import { findingFilters } from './findings/finding-list.ts'
+import { findingFilterBody, findingFilterOf } from './findings/finding-list.ts'
 import {
   changeContentScan,
   changeSecuritySettings,
@@ -42,12 +42,6 @@ const REASON_MAX = 2000
 const IDS_MAX = 10_000
 const PORTS_MAX = 2000
 const PATHS_MAX = 100
-
-/** The filters of the list, as members of a body. */
-const findingFilterBody = Type.Object({
-  ...Object.fromEntries(Object.entries(findingFilters).map(([name, schema]) => [name, Type.Optional(schema)])),
-  kev: Type.Optional(Type.Boolean()),
-})
 
 const exception = resourceRoutes({
   path: '/security/exceptions',
@@ -74,7 +68,8 @@ const exceptionRoutes: readonly Route[] = [
       finding_ids: optional(listOf(uuid(), IDS_MAX, 1)),
       filter: optional(findingFilterBody),
     }),
-    act: requestException,
+    act: (context, { filter, ...given }) =>
+      requestException(context, { ...given, filter: filter && findingFilterOf(filter) }),
   }),
   exception.act('approve', {
     summary: 'Approve what somebody else asked for',
@@ -170,7 +165,11 @@ const exportRoutes: readonly Route[] = [
     status: 202,
     body: Type.Object({ format: oneOf(exportFormats), filters: optional(findingFilterBody) }),
     answer: answer(exportResponse),
-    handle: async context => ({ data: presentExport(await requestExport(context, context.body)) }),
+    handle: async context => {
+      const { format, filters } = context.body
+      const row = await requestExport(context, { format, filters: filters && findingFilterOf(filters) })
+      return { data: presentExport(row) }
+    },
   }),
   route({
     method: 'GET',
@@ -179,6 +178,7 @@ const exportRoutes: readonly Route[] = [
     summary: 'Download an export that is ready',
     permissions: EXPORT,
     resource: findExport,
+    refusals: [422],
     answer: Type.Unsafe<Response>({ type: 'string' }),
     answerType: 'text/csv',
     handle: async ({ hub, resource }) => downloadExport(hub, resource),

@@ -1,5 +1,5 @@
 // Findings as people see them: lists by risk, and one with its events (decisions G-160, G-172).
-import { Type } from '@sinclair/typebox'
+import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { and, desc, eq, getTableColumns, type SQL, sql } from 'drizzle-orm'
 import type { Executor } from '../../platform/db/connect.ts'
 import { servers } from '../../platform/db/schema.ts'
@@ -7,7 +7,7 @@ import { securityFindingEvents, securityFindings, securityVulnerabilities } from
 import { isAnyOf } from '../../platform/db/transaction.ts'
 import { notFound } from '../../platform/http/api-error.ts'
 import { type Asker, collectionReadBy } from '../../platform/http/collection.ts'
-import { flag, flagOf, isUuid, oneOf, text, uuid } from '../../platform/http/request-schema.ts'
+import { flag, flagOf, isUuid, oneOf, optional, text, uuid } from '../../platform/http/request-schema.ts'
 import type { RouteContext } from '../../platform/http/route.ts'
 import {
   type FindingFilter,
@@ -27,7 +27,7 @@ const TEXT_MAX = 256
 const serverOrNone = () => Type.Union([uuid(), Type.Literal('none')])
 
 /** What a caller may filter the list by, and exports and requests for exceptions too. */
-export const findingFilters = {
+const findingFilters = {
   status: oneOf(findingStatuses),
   kind: oneOf(findingKinds),
   priority: oneOf(priorities),
@@ -37,6 +37,27 @@ export const findingFilters = {
   fix_status: oneOf(fixStatuses),
   kev: flag(),
   search: text(TEXT_MAX),
+}
+
+const allOptional = <const T extends Record<string, TSchema>>(schemas: T) =>
+  Object.fromEntries(Object.entries(schemas).map(([name, schema]) => [name, optional(schema)])) as {
+    [K in keyof T]: ReturnType<typeof optional<T[K]>>
+  }
+
+const { kev: _kev, ...filtersWithoutFlag } = findingFilters
+
+/** The filters as members of a body (decision G-176): null and empty ones are absent, and `kev` may be a boolean. */
+export const findingFilterBody = Type.Object({
+  ...allOptional(filtersWithoutFlag),
+  kev: optional(Type.Union([Type.Boolean(), flag()])),
+})
+
+/** The filter that a body says: of the members that there are, those that are given. */
+export function findingFilterOf(body: Static<typeof findingFilterBody>): FindingFilter {
+  const { kev } = body
+  const values: Readonly<Record<string, unknown>> = { ...body, kev: typeof kev === 'string' ? flagOf(kev) : kev }
+  const given = Object.keys(findingFilters).filter(name => values[name] != null)
+  return Object.fromEntries(given.map(name => [name, values[name]]))
 }
 
 const { nameDigest: _digest, isAttached: _attached, slaTold: _told, ...columns } = getTableColumns(securityFindings)
@@ -157,7 +178,7 @@ export const personalDataCollection = collectionReadBy({
 
 /** A finding of the company that the caller may see. Throws 404. */
 export async function findFinding({ hub, companyId, caller }: RouteContext, id: string): Promise<FindingRow> {
-  const [row] = isUuid(id) ? await findingsByIds(hub.database.db, companyId, [id]) : []
+  const [row] = isUuid(id) ? await findingsByIds(hub.database.db, companyId, [id.toLowerCase()]) : []
   if (!row || hiddenKinds(caller).some(kind => kind === row.finding.kind)) throw notFound()
   return row
 }
