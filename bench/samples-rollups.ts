@@ -2,8 +2,9 @@
 // one sample a cell (300 s), with cells from samples as they pass and from the raw samples; for an hour that a whole
 // fleet sends late; for one cell that few or many servers send late? CPU of the process, engine included.
 import type { ClickHouse } from '../apps/collector/store/clickhouse/clickhouse.ts'
-import { computableBeforeMs, insertLateCells, runRollups } from '../apps/collector/store/clickhouse/samples-rollups.ts'
+import { insertLateCells, runRollups } from '../apps/collector/store/clickhouse/samples-rollups.ts'
 import { CellStream } from '../core/samples/rollup/cell-stream.ts'
+import { computableBeforeMs } from '../core/samples/rollup/computable-before.ts'
 import { INTERVAL_MS, readRecording, serverSeries } from './samples-fleet.ts'
 import { companyOf, cpuMsOf, openBenchStore, rounded, say, serverOf, storeFleet } from './samples-store.ts'
 

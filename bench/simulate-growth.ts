@@ -1,7 +1,7 @@
 // What fleets of 10,000 to 10,000,000 servers need, from what was measured: a table of CPU, memory, disk and network,
 // and a small simulation of one collector (arrivals, its main thread, commits) that is held against measured points.
 // Nothing here measures: it multiplies. Usage: bun bench/simulate-growth.ts [--table], which prints ARCHITECTURE.md's.
-import { shardOfServer } from '../core/bus/entry.ts'
+import { shardOfServer } from '../core/bus/shard-of-server.ts'
 import { limits } from '../core/limits.ts'
 import { uuid } from './default-rules.ts'
 

@@ -19,9 +19,9 @@
 //                 values (float64), point count times
 //                 with flag 2: times, ms (float64), point count times
 //                 definitions: series index (uint32), key bytes (uint32), key UTF-8, padded to 4; whole padded to 8
-import { limits } from '../limits.ts'
 import type { SampleBatch } from '../series/sample-batch.ts'
 import { readUuid, writeUuid } from '../series/uuid.ts'
+import { shardOfServer } from './shard-of-server.ts'
 
 const ENTRY_VERSION = 1
 const HEADER_BYTES = 96
@@ -36,13 +36,6 @@ type EntryHeader = {
   readonly receivedAtMs: number
   readonly seq: number
   readonly intervalSeconds: number
-}
-
-/** The shard of a server: by its id, for ever (document 2 "Limits": 64 state shards by server id). */
-export function shardOfServer(serverId: string): number {
-  let hash = 0x811c9dc5
-  for (let index = 0; index < serverId.length; index++) hash = Math.imul(hash ^ serverId.charCodeAt(index), 0x01000193)
-  return ((hash ^ (hash >>> 15)) >>> 0) % limits.stateShards
 }
 
 const padTo = (bytes: number, unit: number): number => Math.ceil(bytes / unit) * unit

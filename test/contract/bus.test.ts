@@ -5,7 +5,7 @@ import { type BusReader, type BusWriter, busConsumers } from '../../apps/collect
 import { FileBusReader } from '../../apps/collector/bus/file-bus-reader.ts'
 import { FileBusWriter } from '../../apps/collector/bus/file-bus-writer.ts'
 import { RedisBusReader, RedisBusWriter } from '../../apps/collector/bus/redis-bus.ts'
-import { shardOfServer } from '../../core/bus/entry.ts'
+import { shardOfServer } from '../../core/bus/shard-of-server.ts'
 import { until } from '../support/until.ts'
 import { type Case, contract, type Implementation, newDirectory, sharedRedis } from './contract.ts'
 

@@ -2,7 +2,7 @@
 // them dies.
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { openClickHouse } from '../../apps/collector/store/clickhouse/clickhouse.ts'
-import { shardOfServer } from '../../core/bus/entry.ts'
+import { shardOfServer } from '../../core/bus/shard-of-server.ts'
 import { id } from '../ingest/scripted-hub.ts'
 import { pause, until } from '../support/until.ts'
 import {

@@ -4,7 +4,8 @@ import { RedisBusReader, RedisBusWriter } from '../../apps/collector/bus/redis-b
 import { plainAddress } from '../../apps/collector/store/redis/redis-address.ts'
 import { openRedis, whenReady } from '../../apps/collector/store/redis/redis-client.ts'
 import { redisKeys } from '../../apps/collector/store/redis/redis-keys.ts'
-import { EntryReader, shardOfServer } from '../../core/bus/entry.ts'
+import { EntryReader } from '../../core/bus/entry.ts'
+import { shardOfServer } from '../../core/bus/shard-of-server.ts'
 import { entryOf } from '../support/clickhouse.ts'
 import { openTestRedis, startTestRedis } from '../support/redis.ts'
 

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { redisKeys } from '../../apps/collector/store/redis/redis-keys.ts'
 import { RedisQuestions } from '../../apps/collector/store/redis/redis-questions.ts'
-import { shardOfServer } from '../../core/bus/entry.ts'
+import { shardOfServer } from '../../core/bus/shard-of-server.ts'
 import { id } from '../ingest/scripted-hub.ts'
 import { until } from '../support/until.ts'
 import { ruleRecord } from '../worker/rig.ts'

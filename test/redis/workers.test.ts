@@ -1,7 +1,7 @@
 // Two workers on one Redis: presence, wide-area groups and shards across them, and what becomes of them when Redis
 // forgets or cuts.
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { shardOfServer } from '../../core/bus/entry.ts'
+import { shardOfServer } from '../../core/bus/shard-of-server.ts'
 import { id } from '../ingest/scripted-hub.ts'
 import { until } from '../support/until.ts'
 import { type Json, type Server, serverOf } from './processes.ts'

@@ -1,15 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { ClickHouse } from '../../apps/collector/store/clickhouse/clickhouse.ts'
 import { SamplesReader } from '../../apps/collector/store/clickhouse/samples-query.ts'
-import {
-  computableBeforeMs,
-  readCompleteness,
-  runRollups,
-} from '../../apps/collector/store/clickhouse/samples-rollups.ts'
+import { readCompleteness, runRollups } from '../../apps/collector/store/clickhouse/samples-rollups.ts'
 import { RollupSchedule } from '../../apps/collector/worker/samples/rollup-schedule.ts'
 import { SampleWriter } from '../../apps/collector/worker/samples/sample-writer.ts'
 import { cellMs, type SeriesPlan, type SeriesSource } from '../../core/query/query-plan.ts'
 import { type Aggregate, aggregates } from '../../core/query/series-request.ts'
+import { computableBeforeMs } from '../../core/samples/rollup/computable-before.ts'
 import { entryOf, openTestBus, openTestStore, type TestSeries } from '../support/clickhouse.ts'
 import { randomFrom } from '../support/random.ts'
 import { until } from '../support/until.ts'

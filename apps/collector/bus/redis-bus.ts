@@ -7,12 +7,11 @@
 
 import type { Redis } from 'ioredis'
 import { assert } from '../../../core/assert.ts'
-import { shardOfServer } from '../../../core/bus/entry.ts'
+import { shardOfServer } from '../../../core/bus/shard-of-server.ts'
 import { limits } from '../../../core/limits.ts'
 import { asBuffer, RedisScript, redisCause, whenReplicated } from '../store/redis/redis-client.ts'
 import type { RedisKeys } from '../store/redis/redis-keys.ts'
 import { LUA_NOW, LUA_PASS, LUA_TEXT, LUA_TRIM } from '../store/redis/redis-scripts.ts'
-import { AcknowledgedBatches } from './acknowledged-batches.ts'
 import {
   type BusGroup,
   type BusReader,
@@ -21,6 +20,7 @@ import {
   busConsumers,
   type PublishRefusal,
 } from './bus.ts'
+import { LostBatches } from './lost-batches.ts'
 
 const PARTITIONS = Array.from({ length: limits.stateShards }, (_, partition) => partition)
 /** The most bytes of one script: Redis does nothing else while it runs. */
@@ -133,7 +133,7 @@ export class RedisBusWriter implements BusWriter {
   private pendingBytes = 0
   private flushing: Promise<void> | null = null
   private isFailing = false
-  private readonly acknowledged = new AcknowledgedBatches()
+  private readonly lostBatches = new LostBatches()
   private readonly onReady = (): void => void this.countLost().catch(error => this.options.onError(redisCause(error)))
 
   constructor(options: RedisBusWriterOptions) {
@@ -145,7 +145,7 @@ export class RedisBusWriter implements BusWriter {
   private async countLost(): Promise<void> {
     const { redis, keys, onLost } = this.options
     const heads = await readHeads(redis, keys)
-    const lost = heads.reduce((sum, head, partition) => sum + this.acknowledged.takeLost(partition, head), 0)
+    const lost = heads.reduce((sum, head, partition) => sum + this.lostBatches.takeLost(partition, head), 0)
     if (lost > 0) onLost?.(lost)
   }
 
@@ -194,7 +194,7 @@ export class RedisBusWriter implements BusWriter {
       await whenReplicated(redis, replicas)
       const atMs = performance.now()
       for (const [index, [partition, entries]] of [...byPartition].entries())
-        this.acknowledged.add(partition, Number(lasts[index]), entries.length, atMs)
+        this.lostBatches.noteAcknowledged(partition, Number(lasts[index]), entries.length, atMs)
       this.isFailing = false
       return null
     } catch (error) {

@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
-import { EntryReader, encodeEntry, shardOfServer } from '../../../core/bus/entry.ts'
+import { EntryReader, encodeEntry } from '../../../core/bus/entry.ts'
+import { shardOfServer } from '../../../core/bus/shard-of-server.ts'
 import { limits } from '../../../core/limits.ts'
 import { SampleBatch } from '../../../core/series/sample-batch.ts'
 import { Random, seedOf } from '../../fuzz/seeded.ts'

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { shardOfServer } from '../../../core/bus/entry.ts'
+import { shardOfServer } from '../../../core/bus/shard-of-server.ts'
 import { id } from '../../ingest/scripted-hub.ts'
 import { until } from '../../support/until.ts'
 import { ruleRecord, serverOf, WorkerRig } from '../rig.ts'

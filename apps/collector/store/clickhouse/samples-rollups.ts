@@ -15,6 +15,7 @@ import { NativeReader } from '../../../../core/samples/block/native-reader.ts'
 import { NativeWriter } from '../../../../core/samples/block/native-writer.ts'
 import { serverWords } from '../../../../core/samples/block/uuid-words.ts'
 import type { CellStream } from '../../../../core/samples/rollup/cell-stream.ts'
+import { computableBeforeMs } from '../../../../core/samples/rollup/computable-before.ts'
 import type { CellOwner, CellsOfStart } from '../../../../core/samples/rollup/open-cells.ts'
 import { RawCells } from '../../../../core/samples/rollup/raw-cells.ts'
 import { sha256Hex } from '../../../../core/series/hash.ts'
@@ -23,8 +24,6 @@ import type { ClickHouse, QueryParams } from './clickhouse.ts'
 
 export type Completeness = { readonly '5m': number; readonly '1h': number }
 
-/** Samples on their way when a cell ends get this long before it is computed; later ones are late. */
-const GRACE_MS = 60_000
 /**
  * A pass computes at most a UTC day at once, so that a long stop is caught up in bounded steps, and no partition is
  * read twice.
@@ -174,14 +173,6 @@ async function nextVersion(store: ClickHouse, nowMs: number): Promise<number> {
   const version = Math.max(nowMs, Number(row?.[0]) + 1)
   await writeProgress(store, 'version', version)
   return version
-}
-
-/**
- * The time up to which a pass at `nowMs` computes cells for the first time, when everything received before
- * `arrivedBeforeMs` is stored.
- */
-export function computableBeforeMs(nowMs: number, arrivedBeforeMs: number): number {
-  return Math.max(0, Math.floor((Math.min(nowMs, arrivedBeforeMs) - GRACE_MS) / cellMs['5m']) * cellMs['5m'])
 }
 
 /**

@@ -7,7 +7,7 @@ import type { JournalRecord } from '../../../../core/alerting/durability/journal
 import type { AlertEvent } from '../../../../core/alerting/evaluate/event.ts'
 import { eventPairKey } from '../../../../core/alerting/evaluate/event.ts'
 import { assert } from '../../../../core/assert.ts'
-import { shardOfServer } from '../../../../core/bus/entry.ts'
+import { shardOfServer } from '../../../../core/bus/shard-of-server.ts'
 import { limits } from '../../../../core/limits.ts'
 import type { OutboxRow, OutboxStore, SetAsideKey, Skipped } from '../outbox-store.ts'
 import { RedisScript, whenReplicated } from './redis-client.ts'

@@ -6,7 +6,7 @@ import { type RawRules, rulesById } from '../../../../core/alerting/durability/r
 import type { SilenceRecord } from '../../../../core/alerting/evaluate/suppression.ts'
 import type { RuleRecord } from '../../../../core/alerting/rules/rule.ts'
 import { assert } from '../../../../core/assert.ts'
-import { shardOfServer } from '../../../../core/bus/entry.ts'
+import { shardOfServer } from '../../../../core/bus/shard-of-server.ts'
 import { limits } from '../../../../core/limits.ts'
 import type { Tombstone } from '../../../../core/retention/tombstone.ts'
 import { busConsumers } from '../../bus/bus.ts'

@@ -1,6 +1,6 @@
-// How a loop saves its shards: usually one after the other, in slices between which it reads the bus, so that
-// evaluation never waits for a whole shard; or several synchronously when no entry may come in between (a purge, the
-// stop).
+// How a loop saves its shards (when: `turn` of shard-loop.ts): usually one after the other, in slices between which it
+// reads the bus, so that evaluation never waits for a whole shard; or several synchronously when no entry may come in
+// between (a purge, the stop).
 import pTimeout from 'p-timeout'
 import { encodeSnapshot, snapshotBytes, takeSnapshot } from '../../../../core/alerting/durability/snapshot.ts'
 import type { EvaluationState } from '../../../../core/alerting/state/evaluation-state.ts'

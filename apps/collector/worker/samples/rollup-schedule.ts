@@ -1,10 +1,11 @@
-// When the rollups are computed: once a minute, and never while samples are being deleted, so that a pass cannot bring
-// back cells of a tenant that is being purged. Of several workers one computes them, so that no pass overtakes another.
+// When passes over the rollups run: once a minute, and never while samples are being deleted, so that a pass cannot
+// bring back cells of a tenant that is being purged. Of several workers one computes them, so that no pass overtakes
+// another. Which cells a pass takes: core/samples/rollup/computable-before.ts.
 import type { CellStream } from '../../../../core/samples/rollup/cell-stream.ts'
+import { computableBeforeMs } from '../../../../core/samples/rollup/computable-before.ts'
 import type { ClickHouse } from '../../store/clickhouse/clickhouse.ts'
 import {
   type Completeness,
-  computableBeforeMs,
   lateCells,
   newestStored,
   readClaim,
@@ -12,7 +13,6 @@ import {
   runRollups,
   writeClaim,
 } from '../../store/clickhouse/samples-rollups.ts'
-
 import type { LateCellTracker } from './late-cell-tracker.ts'
 
 const PERIOD_MS = 60_000

@@ -5,7 +5,7 @@
 import { setMaxListeners } from 'node:events'
 import pTimeout from 'p-timeout'
 import { backoffMs } from '../../../../core/backoff.ts'
-import { shardOfServer } from '../../../../core/bus/entry.ts'
+import { shardOfServer } from '../../../../core/bus/shard-of-server.ts'
 import { limits } from '../../../../core/limits.ts'
 import { cellMs, type RangePlan } from '../../../../core/query/query-plan.ts'
 import type { BufferedSource } from '../../../../core/samples/latest/buffered-points.ts'

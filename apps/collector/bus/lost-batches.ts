@@ -1,5 +1,6 @@
-// What this process was told is in Redis, of the last minute: enough to name what a Redis has lost that came back
-// without its newest writes, or was replaced by a replica that had not got them yet.
+// How many acknowledged batches a Redis has lost that came back without its newest writes, or was replaced by a replica
+// that had not got them yet: kept is what Redis told this process in the last minute. No batch is recognised here as a
+// repeat of another.
 
 const KEPT_MS = 60_000
 /** Publishes of a partition within this time share one range. */
@@ -8,11 +9,11 @@ const RANGE_MS = 1_000
 /** Positions of a partition, and how many of them are batches of this process. */
 type Range = { readonly first: number; last: number; count: number; readonly atMs: number }
 
-export class AcknowledgedBatches {
+export class LostBatches {
   private readonly ranges = new Map<number, Range[]>()
 
   /** Batches that got the positions up to `last` of a partition. */
-  add(partition: number, last: number, count: number, atMs: number): void {
+  noteAcknowledged(partition: number, last: number, count: number, atMs: number): void {
     const ranges = this.ranges.get(partition) ?? []
     this.ranges.set(partition, ranges)
     const newest = ranges.at(-1)
