@@ -121,6 +121,7 @@ export const limits = {
   queryStepMinMs: 30 * SECOND_MS,
   queryRangeMaxMs: 400 * DAY_MS,
   queryRawMaxAgeMs: 7 * DAY_MS,
+  /** As the TTL of the tables has it (sql/samples/): nothing here deletes. */
   rawRetentionDays: 30,
   rollupRetentionDays: 400,
   statusValueAgeMs: 15 * MINUTE_MS,

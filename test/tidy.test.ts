@@ -316,6 +316,15 @@ describe('documents', () => {
     )
   })
 
+  test('core/README.md says of every file of core what it decides', () => {
+    const readme = readFileSync(join(root, 'core/README.md'), 'utf8')
+    refuse(
+      production
+        .filter(({ path }) => path.startsWith('core/') && !readme.includes(`\`${path.slice('core/'.length)}\``))
+        .map(({ path }) => `${path} is not in core/README.md: say there what it decides`),
+    )
+  })
+
   test('every path that a document names exists', () => {
     const documents = texts.filter(path => path.endsWith('.md'))
     expect(documents).toContain('ARCHITECTURE.md')

@@ -1,5 +1,6 @@
-// What a company may read, write and keep of its samples (document 3 "Retention semantics", decisions G-118, G-137 and
-// G-138). plan-change.ts decides, for the hub, when a grace begins.
+// What a company may read, write and keep of its samples under its plan (document 3 "Retention semantics", decisions
+// G-118, G-137 and G-138). Whatever the plan, raw samples live 30 days and cells 400 days: the TTL of the tables in
+// sql/samples/, and `rawRetentionDays` of limits.ts. plan-change.ts decides, for the hub, when a grace begins.
 import { DAY_MS } from '../limits.ts'
 
 const RETENTION_DAYS_MAX = 3650

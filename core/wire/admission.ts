@@ -1,6 +1,7 @@
 // Name and labels of a new series, normalised or refused, and which warnings the agent gets about what was dropped
-// (document 3 "Limits"; decisions G-56, G-57, G-58). Points are judged in decode-and-admit.ts. The slow path of the
-// decoder: it runs for a series whose raw key is new, and for series that break a rule.
+// (document 3 "Limits"; decisions G-56, G-57, G-58). Points (time, value, limits of series) are judged in
+// decode-and-admit.ts. The slow path of the decoder: it runs for a series whose raw key is new, and for series that
+// break a rule.
 import { limits } from '../limits.ts'
 import { metricByName } from '../series/catalogue.ts'
 import { isLabelKey, isMetricName, isReservedLabel, targetLabel, truncateLabelValue } from '../series/labels.ts'

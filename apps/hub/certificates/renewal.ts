@@ -1,4 +1,5 @@
-// A renewal: somebody asked for a newer leaf, it was issued, and every place serves it.
+// A renewal: somebody asked for a newer leaf (certificate-acts.ts), it was issued, and every place serves it.
+// The hub itself issues nothing.
 import { listed, named, nullable, string, time, wordOf } from '../platform/http/response-schema.ts'
 import { type Deployment, placeOf } from './deployments.ts'
 

@@ -1,5 +1,5 @@
 // Deliveries by webhook and e-mail: which messages of an event go where. Each delivery is a row that shows its outcome
-// and a job that attempts it.
+// and a job that attempts it; when a failed one is tried again: apps/hub/platform/jobs/queues.ts.
 import { randomUUID } from 'node:crypto'
 import { and, desc, eq, sql } from 'drizzle-orm'
 import type { Severity } from '../../../core/alerting/rules/rule.ts'
