@@ -1,4 +1,5 @@
-// The kinds of manifests by name, in the order of applying (resources.md §6): what a workflow can be for.
+// The kinds of manifests by name, in the order of applying (resources.md §6): what a workflow can be for,
+// and what tickets and runs are filtered by. test/api/kinds.test.ts holds the list to the kinds that there are.
 export const manifestKindNames = [
   'option-list',
   'subnet',

@@ -2,12 +2,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { getTableColumns, sql } from 'drizzle-orm'
 import { getTableConfig } from 'drizzle-orm/pg-core'
+import { manifestKinds } from '../../apps/hub/iac/kinds/kinds.ts'
 import { kinds } from '../../apps/hub/kinds.ts'
 import { inTransaction } from '../../apps/hub/platform/db/transaction.ts'
 import { setConditions } from '../../apps/hub/resources/conditions.ts'
 import type { Kind } from '../../apps/hub/resources/kind.ts'
 import { onePath } from '../../apps/hub/resources/kind-routes.ts'
 import { tellConditions } from '../../apps/hub/resources/tell-conditions.ts'
+import { manifestKindNames } from '../../core/iac/kind-names.ts'
 import { type Answer, type Call, type Json, type Tenant, TestHub } from './hub-harness.ts'
 import { kindSamples } from './kind-samples.ts'
 
@@ -68,6 +70,10 @@ const COMMON = [
 ]
 const STAMPS = ['drifted', 'created_by', 'updated_by', 'created_at', 'updated_at', 'deleted_at']
 const SHOWN_ONLY = ['conditions', 'drift', 'last_run', 'last_runs']
+
+test('workflows, tickets and runs know every kind of manifests: core/iac/kind-names.ts names them all', () => {
+  expect<string[]>([...manifestKindNames].sort()).toEqual(manifestKinds.map(({ kind }) => kind).sort())
+})
 
 for (const kind of kinds.filter(each => has(each, 'list', 'create', 'change', 'delete'))) {
   const { info } = kind

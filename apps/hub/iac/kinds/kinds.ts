@@ -1,6 +1,5 @@
 // The kinds that manifests have, in the order of applying: those that stood before the registry, each with a file of
-// its
-// own, and every kind of the registry.
+// its own, and every kind of the registry.
 import { kinds } from '../../kinds.ts'
 import { checkKind } from './check-kind.ts'
 import { exportScheduleKind } from './export-schedule-kind.ts'
