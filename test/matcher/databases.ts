@@ -25,15 +25,20 @@ const trackerOf = (fixes: Fixes): unknown =>
   )
 
 /** Makes a database of these the version that a data directory names, as a command beside the matcher does. */
-export async function nameDatabase(dir: string, fixes: Fixes): Promise<number> {
+export const nameDatabase = (dir: string, fixes: Fixes): Promise<number> =>
+  nameSources(dir, { debian: { 'tracker.json': trackerOf(fixes) } })
+
+/** The same of whole sources, by name: their files, as each source publishes them. */
+export async function nameSources(dir: string, sources: Parameters<typeof buildOf>[0]): Promise<number> {
   const folder = new DatabaseFolder(databaseFolder(dir))
   return folder.exclusively(async () => {
     const version = folder.nextVersion(Date.now())
     const previous = folder.current()?.file
-    using built = await buildOf(
-      { debian: { 'tracker.json': trackerOf(fixes) } },
-      { version, acceptShrink: true, ...(previous === undefined ? {} : { previous }) },
-    )
+    using built = await buildOf(sources, {
+      version,
+      acceptShrink: true,
+      ...(previous === undefined ? {} : { previous }),
+    })
     const written = join(folder.scratch(), 'new.sqlite')
     copyFileSync(built.file, written)
     folder.switchTo(written, version)

@@ -3,8 +3,8 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Report } from '../../core/matching/report-schema.ts'
 import { until } from '../support/until.ts'
-import { nameDatabase } from './databases.ts'
-import { Rig } from './rig.ts'
+import { nameSources } from './databases.ts'
+import { openFindings, Rig } from './rig.ts'
 import { packagesOf, reportOf, type ScanClient } from './scan-client.ts'
 
 setDefaultTimeout(60_000)
@@ -12,14 +12,23 @@ const HOUR_MS = 3_600_000
 let nowMs = Date.now()
 let rig: Rig
 
+const entry = (fixed: string | null) =>
+  fixed === null ? { status: 'open', urgency: 'high' } : { status: 'resolved', fixed_version: fixed, urgency: 'high' }
+/** In bookworm and, when it is given, in trixie. */
+const fixes = (bookworm: string | null, trixie: string | null = bookworm) => ({
+  releases: { bookworm: entry(bookworm), trixie: entry(trixie) },
+})
+const tracker = {
+  linux: { 'CVE-2024-0001': fixes('6.1.76-1'), 'CVE-2024-0002': fixes('6.1.90-1') },
+  openssl: { 'CVE-2024-0003': fixes('3.0.13-1~deb12u1') },
+  curl: { 'CVE-2024-0004': fixes('7.88.1-11', null), 'CVE-2024-0005': fixes(null, '8.10.0-1') },
+}
+const sources = { debian: { 'tracker.json': tracker } }
+
 beforeAll(async () => {
   rig = await new Rig({
     nowMs: () => nowMs,
-    prepare: async dir =>
-      void (await nameDatabase(dir, {
-        linux: { 'CVE-2024-0001': '6.1.76-1', 'CVE-2024-0002': '6.1.90-1' },
-        openssl: { 'CVE-2024-0003': '3.0.13-1~deb12u1' },
-      })),
+    prepare: async dir => void (await nameSources(dir, sources)),
   }).start()
   await until('the first whole sync', () => rig.state.feed().syncedAtMs !== null && rig.state.currentVersion() > 0)
 })
@@ -84,9 +93,8 @@ test('[MAT-152] [MAT-151] an update and a removal resolve, each with its reason,
     'finding.opened CVE-2024-0003 3.0.11-1~deb12u2 false',
     'server.scanned ok 1',
   ])
-  const { packages: _packages, ...broken } = reportOf('packages', { error_codes: ['packages_unreadable'] })
-  nowMs += 25 * HOUR_MS
-  expect((await client.report({ ...broken, collected_at_ms: nowMs })).body).toMatchObject({ open_findings: 1 })
+  for (const code of ['packages_unreadable', 'no_packages', 'too_many_packages'] as const)
+    expect(await told(client, { packages: undefined, error_codes: [code] })).toEqual(['server.scanned ok 1'])
   expect(await told(client, { packages: packagesOf(['openssl', '3.0.13-1~deb12u1']) })).toEqual([
     'finding.resolved package_updated',
     'server.scanned ok 0',
@@ -95,6 +103,31 @@ test('[MAT-152] [MAT-151] an update and a removal resolve, each with its reason,
   expect(await told(client, { packages: packagesOf(['bash', '5.2.15-2']) })).toEqual([
     'finding.resolved package_removed',
     'server.scanned ok 0',
+  ])
+})
+
+test('[MAT-140] [MAT-151] a release that is upgraded keeps what still hits, and a distribution that nobody knows is out of scope', async () => {
+  const client = await enrolled('upgraded')
+  expect(await told(client, { packages: packagesOf(['curl', '7.88.1-10']) })).toEqual([
+    'finding.opened CVE-2024-0004 7.88.1-10 false',
+    'finding.opened CVE-2024-0005 7.88.1-10 false',
+    'server.scanned ok 2',
+  ])
+  const keyOf = (vuln: string) =>
+    [...openFindings(rig.told(client.hostId)).values()].find(({ vuln_id }) => vuln_id === vuln)?.finding_key
+  const before = keyOf('CVE-2024-0004')
+  const trixie = { id: 'debian', version_id: '13', codename: 'trixie', id_like: [], cpe_name: '' }
+  const packages = packagesOf(['curl', '8.14.1-2'])
+  expect(await told(client, { os: trixie, packages })).toEqual([
+    'finding.resolved release_upgraded',
+    'finding.updated CVE-2024-0004 8.14.1-2 false',
+    'server.scanned ok 1',
+  ])
+  expect(keyOf('CVE-2024-0004')).toBe(before!)
+  const slackware = { id: 'slackware', version_id: '15.0', codename: '', id_like: [], cpe_name: '' }
+  expect(await told(client, { os: slackware, packages })).toEqual([
+    'finding.resolved out_of_scope',
+    'server.scanned unsupported_os 0',
   ])
 })
 
@@ -110,5 +143,22 @@ test('[MAT-127] [MAT-129] [MAT-151] past its end a release has one finding more,
     'finding.resolved release_upgraded',
     'finding.opened CVE-2024-0003 3.0.11-1~deb12u2 false',
     'server.scanned ok 1',
+  ])
+})
+
+test('[MAT-151] [MAT-154] advisories that say something else resolve without a report, and tell no scan', async () => {
+  const client = await enrolled('advised')
+  await told(client, { packages: packagesOf(['bash', '5.2.15-2'], ['curl', '7.88.1-10']) })
+  const before = rig.told(client.hostId).length
+  await nameSources(rig.dir, {
+    debian: { 'tracker.json': { ...tracker, curl: { 'CVE-2024-0004': fixes('7.88.1-10') } } },
+  })
+  await until('both to be resolved', () => openFindings(rig.told(client.hostId)).size === 0)
+  await rig.state.rematched()
+  await rig.delivered()
+  const after = rig.told(client.hostId).slice(before)
+  expect(after.map(({ type, payload }) => [type, 'resolved_reason' in payload && payload.resolved_reason])).toEqual([
+    ['finding.resolved', 'advisory_changed'],
+    ['finding.resolved', 'advisory_changed'],
   ])
 })

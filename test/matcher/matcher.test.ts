@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from 'bun:test'
 import { randomUUID } from 'node:crypto'
 import { startOpsServer } from '../../apps/http/ops-server.ts'
 import { until } from '../support/until.ts'
-import { nameDatabase } from './databases.ts'
+import { nameDatabase, nameSources } from './databases.ts'
 import { openFindings, Rig } from './rig.ts'
 import { packagesOf, reportOf } from './scan-client.ts'
 
@@ -93,6 +93,45 @@ describe('the hub', () => {
     expect(rig.hub.vulnerabilities.get('CVE-2024-0001')).toMatchObject({ kev: false, aliases: [], kev_due_date: null })
     const [beat] = rig.hub.to('/heartbeat')
     expect(beat?.body).toEqual({ version: expect.any(String), db_version: expect.any(Number), queue_depth: 0 })
+  })
+
+  test('[MAT-150] [MAT-223] scores and aliases that change alone make no event, and reach the hub as reference data', async () => {
+    const record = (more: object) => ({
+      schema_version: '1.7.0',
+      id: 'UBUNTU-CVE-2024-1',
+      modified: '2026-01-02T03:04:05Z',
+      upstream: ['CVE-2024-0001'],
+      affected: [
+        {
+          package: { ecosystem: 'Ubuntu:24.04:LTS', name: 'openssl' },
+          ranges: [{ type: 'ECOSYSTEM', events: [{ introduced: '0' }, { fixed: '3.0.13-1' }] }],
+        },
+      ],
+      ...more,
+    })
+    const ubuntu = (more: object) => ({ ubuntu: { 'all.jsonl': JSON.stringify(record(more)) } })
+    const rig = await startRig({ prepare: async dir => void (await nameSources(dir, ubuntu({}))) })
+    await until('the database', () => rig.state.currentVersion() > 0)
+    const client = await rig.enrolled('web')
+    const os = { id: 'ubuntu', version_id: '24.04', codename: 'noble', id_like: ['debian'], cpe_name: '' }
+    await client.report(reportOf('web', { os }))
+    await until('the reference data', () => rig.hub.vulnerabilities.has('CVE-2024-0001'), 20_000)
+    await rig.delivered()
+    const before = rig.told()
+    expect(before.map(({ type }) => type)).toEqual(['finding.opened', 'server.scanned'])
+    const vector = 'CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:H/I:H/A:H'
+    const changed = ubuntu({ aliases: ['CVE-2024-0001', 'GHSA-2'], severity: [{ type: 'CVSS_V3', score: vector }] })
+    const version = await nameSources(rig.dir, changed)
+    await until('the new database', () => rig.state.currentVersion() === version)
+    await until(
+      'the new reference data',
+      () => rig.hub.vulnerabilities.get('CVE-2024-0001')?.cvss_vector === vector,
+      20_000,
+    )
+    expect(rig.hub.vulnerabilities.get('CVE-2024-0001')).toMatchObject({ cvss_score: 9.8, aliases: ['GHSA-2'] })
+    await rig.state.rematched()
+    await rig.delivered()
+    expect(rig.told()).toEqual(before)
   })
 
   test('[MAT-220] the last known settings are kept while the hub is away, and over a restart', async () => {

@@ -1,32 +1,28 @@
 // The executable `matcher` as an operator runs it, from source and compiled: configuration, commands, signals, imports.
 import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { copyFileSync, existsSync, mkdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { cpuSeconds, rssMb } from '../../bench/process-cpu.ts'
 import { debianTracker } from '../../bench/security/feeds.ts'
 import { packagesOf, reportOf, ScanClient } from '../matcher/scan-client.ts'
-import { hubToken, ScriptedHub } from '../matcher/scripted-hub.ts'
+import { hubToken } from '../matcher/scripted-hub.ts'
 import { compiledCommand, sourceCommand } from '../support/executable.ts'
 import { until } from '../support/until.ts'
+import { Place } from './matcher-place.ts'
 
 setDefaultTimeout(120_000)
 const ways: [string, readonly string[]][] = [['from source', sourceCommand('matcher')]]
 if (process.env.CHECK_COMPILED === '1') ways.push(['compiled', compiledCommand('matcher')])
 
-const folders: string[] = []
+const places: Place[] = []
 afterAll(() => {
-  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
+  for (const place of places) place.remove()
 })
+function placeOf(command: readonly string[]): Place {
+  const place = new Place(command)
+  places.push(place)
+  return place
+}
 
 const tracker = (openssl: string) => ({
   openssl: {
@@ -34,90 +30,10 @@ const tracker = (openssl: string) => ({
   },
 })
 
-/** A folder with a configuration, and the executable on it. */
-class Place {
-  readonly dir = mkdtempSync(join(tmpdir(), 'svc-matcher-exe-'))
-  readonly hub = new ScriptedHub()
-  readonly config: string
-  private child: Bun.Subprocess<'ignore', 'pipe', 'pipe'> | null = null
-  output = ''
-
-  constructor(private readonly command: readonly string[]) {
-    folders.push(this.dir)
-    this.hub.codes.set('code', '5f0c3c52-7c1e-4a63-9b5e-2f3f6d2c9a11')
-    this.config = this.write('matcher.yaml', this.yaml('admin-secret'))
-    this.write('hub.token', `${hubToken}\n`)
-  }
-
-  yaml(adminToken: string): string {
-    return JSON.stringify({
-      listen: '127.0.0.1:0',
-      admin: { listen: '127.0.0.1:0', token: adminToken },
-      ops: { listen: '127.0.0.1:0' },
-      hub: { url: this.hub.url, token_file: join(this.dir, 'hub.token') },
-      data_dir: join(this.dir, 'data'),
-      db: { update_interval: 'off' },
-      hosts: { sync_interval: '200ms' },
-    })
-  }
-
-  write(name: string, text: string): string {
-    const path = join(this.dir, name)
-    writeFileSync(path, text, { mode: 0o600 })
-    return path
-  }
-
-  /** A command to its end. */
-  async run(...words: string[]): Promise<{ code: number; out: string; err: string }> {
-    const child = Bun.spawn([...this.command, ...words], { stdout: 'pipe', stderr: 'pipe', cwd: this.dir })
-    const [out, err, code] = await Promise.all([
-      new Response(child.stdout).text(),
-      new Response(child.stderr).text(),
-      child.exited,
-    ])
-    return { code, out, err }
-  }
-
-  on(...words: string[]) {
-    return this.run(...words, '--config', this.config)
-  }
-
-  async start(): Promise<Record<string, string | number>> {
-    const ready = join(this.dir, 'ready.json')
-    rmSync(ready, { force: true })
-    const child = Bun.spawn([...this.command, 'run', '--config', this.config, '--ready-file', ready], {
-      stdin: 'ignore',
-      stdout: 'pipe',
-      stderr: 'pipe',
-    })
-    this.child = child
-    for (const stream of [child.stdout, child.stderr]) void this.collect(stream)
-    await until('the ready file', () => {
-      if (child.exitCode !== null) throw new Error(`ended with ${child.exitCode}: ${this.output}`)
-      return existsSync(ready)
-    })
-    return JSON.parse(readFileSync(ready, 'utf8'))
-  }
-
-  private async collect(stream: ReadableStream<Uint8Array>): Promise<void> {
-    const decoder = new TextDecoder()
-    for await (const chunk of stream) this.output += decoder.decode(chunk, { stream: true })
-  }
-
-  signal(name: 'SIGTERM' | 'SIGKILL' | 'SIGHUP'): void {
-    this.child?.kill(name)
-  }
-
-  async end(name: 'SIGTERM' | 'SIGKILL' = 'SIGTERM'): Promise<number> {
-    this.signal(name)
-    return (await this.child?.exited) ?? 0
-  }
-}
-
 for (const [how, command] of ways) {
   describe(`matcher ${how}`, () => {
     test('[MAT-230] --version, --help and check-config, which says every fault with its key', async () => {
-      const place = new Place(command)
+      const place = placeOf(command)
       expect((await place.run('--version')).out).toMatch(/^\d+\.\d+\.\d+\n$/)
       const { out } = await place.run('--help')
       for (const word of ['run', 'check-config', 'db', 'dead-letters', 'backup', 'explain', 'match'])
@@ -144,7 +60,7 @@ for (const [how, command] of ways) {
     })
 
     test('[MAT-233] [MAT-237] [MAT-238] it runs, is alone on its directory, stops in order, and loses nothing when it is killed', async () => {
-      const place = new Place(command)
+      const place = placeOf(command)
       const ready = await place.start()
       expect(Object.keys(ready).toSorted()).toEqual([
         'admin_url',
@@ -178,7 +94,7 @@ for (const [how, command] of ways) {
     })
 
     test('[MAT-071] [MAT-232] [MAT-239] a command beside it makes a database, which it uses; explain and match say why', async () => {
-      const place = new Place(command)
+      const place = placeOf(command)
       const file = place.write('tracker.json', JSON.stringify(tracker('3.0.13-1~deb12u1')))
       const ready = await place.start()
       const client = new ScanClient(String(ready.scan_url), 'web')
@@ -221,7 +137,7 @@ for (const [how, command] of ways) {
     })
 
     test('[MAT-186] with one host it stays small, and does next to nothing while nothing comes', async () => {
-      const place = new Place(command)
+      const place = placeOf(command)
       const file = place.write('tracker.json', debianTracker(4_500))
       const { scan_url, pid } = await place.start()
       const client = new ScanClient(String(scan_url), 'web')
@@ -242,7 +158,7 @@ for (const [how, command] of ways) {
     })
 
     test('[MAT-167] [MAT-190] dead letters and a backup, while it runs and while it is stopped', async () => {
-      const place = new Place(command)
+      const place = placeOf(command)
       place.hub.script = ({ path }) => (path === '/events' ? place.hub.error(422, 'invalid_envelope') : null)
       const ready = await place.start()
       for (const name of ['a', 'b', 'c']) {
@@ -285,7 +201,7 @@ for (const [how, command] of ways) {
     })
 
     test('[MAT-230] SIGHUP reads tokens again; a configuration that is wrong changes nothing', async () => {
-      const place = new Place(command)
+      const place = placeOf(command)
       const { admin_url: adminUrl } = await place.start()
       const statusWith = async (token: string): Promise<number> =>
         (await fetch(`${adminUrl}/internal/v1/status`, { headers: { authorization: `Bearer ${token}` } })).status
