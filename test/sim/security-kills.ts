@@ -30,6 +30,8 @@ type Summary = {
   readonly switches: number
   /** Kills of a process that had not come to be ready. */
   readonly killedAtStart: number
+  /** From the last import until the hub had been told all. */
+  readonly drainSeconds: number
   readonly findings: number
   readonly faults: readonly string[]
 }
@@ -253,8 +255,9 @@ log: { level: error }
     return data
   }
 
-  /** The first database again, until the matcher has matched with it and the hub has been told all. */
-  async settle(): Promise<void> {
+  /** The first database again, until the matcher has matched with it and the hub has been told all; in seconds. */
+  async settle(): Promise<number> {
+    const beganMs = performance.now()
     const { code, err } = await this.importOf(0)
     if (code !== 0) throw new Error(`the last import ended with ${code}: ${err}`)
     const words = ['db', 'status', '--json', '--config', this.path('matcher.yaml')]
@@ -269,6 +272,7 @@ log: { level: error }
     await until('everything to be told', isToldAll, DRAIN_MAX_MS).catch(cause => {
       throw new Error(`not all was told: ${JSON.stringify(last)}`, { cause })
     })
+    return Math.round((performance.now() - beganMs) / 1000)
   }
 
   async openAtHub(company: Company): Promise<Open> {
@@ -358,10 +362,10 @@ export async function runKills(plan: Plan): Promise<Summary> {
     await Promise.race([kills, load.then(() => kills)])
     site.isOver = true
     await load
-    await site.settle()
+    const drainSeconds = await site.settle()
     const { findings, faults } = await site.faults()
     const { hosts, reports, repeated, switches, killedAtStart } = site
-    return { hosts, reports, repeated, switches, killedAtStart, findings, faults }
+    return { hosts, reports, repeated, switches, killedAtStart, drainSeconds, findings, faults }
   } catch (cause) {
     throw new Error(`${site.matcher.output}\n${site.hub.output}`.trim() || 'the run was broken off', { cause })
   } finally {
