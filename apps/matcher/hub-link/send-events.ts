@@ -69,9 +69,10 @@ export class EventSender {
     this.advance()
   }
 
-  /** A new token: what was refused is tried at once. */
+  /** An operator has read the configuration anew: what was refused or could not be delivered is tried at once. */
   release(): void {
     this.heldUntilMs = 0
+    for (const lane of this.lanes.values()) lane.retryAtMs = 0
     this.advance()
   }
 

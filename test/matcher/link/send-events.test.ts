@@ -60,8 +60,8 @@ class Bench {
     this.state = this.open()
   }
 
-  /** `timeoutMs`: how long an answer may take. */
-  send(timeoutMs = 5_000): void {
+  /** `timeoutMs`: how long an answer may take; `jitter`: the share of a wait that is waited. */
+  send(timeoutMs = 5_000, jitter = 0): void {
     const hub = new MatcherHub({
       url: this.hub.url,
       token: () => this.token,
@@ -80,7 +80,7 @@ class Bench {
       onFeedBehind: () => {},
       onEmpty: () => {},
       clockMs: () => this.clockMs,
-      random: () => 0,
+      random: () => jitter,
     })
     this.sender.start()
   }
@@ -148,6 +148,49 @@ describe('a hub that fails', () => {
     bench.expectWhole(25)
   })
 
+  test('[MAT-165] a hub that fails for ten minutes is asked 1 s to 5 minutes apart, and told all at the next of these times', async () => {
+    const bench = new Bench()
+    const company = randomUUID()
+    const [host] = (await bench.reports(company, 3)) as [string]
+    const askedAt: number[] = []
+    bench.hub.script = ({ path }) => {
+      if (path !== '/events') return null
+      askedAt.push(bench.clockMs / 1000)
+      if (bench.clockMs >= 600_000) return null
+      return askedAt.length % 2 === 1 ? bench.hub.error(500, 'server_error') : bench.hub.error(429, 'rate_limited')
+    }
+    bench.send(5_000, 1)
+    for (let tries = 1; tries <= 10; tries++) {
+      await until('the refusal', () => askedAt.length === tries)
+      await bench.sender.idle(company)
+      // Whatever comes next looks whether the time is over.
+      const waitMs = Math.min(2 ** (tries - 1), 300) * 1000
+      for (const passedMs of [waitMs - 1, 1]) {
+        bench.clockMs += passedMs
+        await bench.report(host, `${tries}-${passedMs}`)
+      }
+    }
+    await bench.empty()
+    expect(askedAt.slice(0, 11)).toEqual([0, 1, 3, 7, 15, 31, 63, 127, 255, 511, 811])
+    expect(askedAt.slice(11).every(at => at === 811)).toBe(true)
+    bench.expectWhole(23)
+  })
+
+  test('an operator who knows that the hub is back need not wait for the next try', async () => {
+    const bench = new Bench()
+    const company = randomUUID()
+    await bench.reports(company, 3)
+    bench.hub.script = ({ path }) => (path === '/events' ? bench.hub.error(503, 'server_error') : null)
+    bench.send(5_000, 1)
+    await until('the refusal', () => bench.hub.to('/events').length === 1)
+    await bench.sender.idle(company)
+    bench.hub.script = () => null
+    bench.sender.release()
+    await bench.empty()
+    expect([bench.clockMs, bench.hub.to('/events').length]).toEqual([0, 2])
+    bench.expectWhole(3)
+  })
+
   test('[MAT-165] a larger Retry-After is honoured, and other companies go on meanwhile', async () => {
     const bench = new Bench()
     const [slow, quick] = [randomUUID(), randomUUID()]
@@ -174,23 +217,30 @@ describe('a hub that fails', () => {
 
   test('[MAT-166] a refused token: nothing is sent for 60 s, nothing is a dead letter, and the right one delivers all', async () => {
     const bench = new Bench()
-    const hosts = await bench.reports(randomUUID(), 10)
+    const company = randomUUID()
+    const hosts = await bench.reports(company, 10)
     bench.token = 'another'
     bench.send()
-    for (let minute = 1; minute <= 5; minute++) {
+    for (let minute = 1; minute <= 10; minute++) {
+      if (minute === 5) {
+        bench.token = hubToken
+        bench.hub.script = ({ path }) => (path === '/events' ? bench.hub.error(403, 'forbidden') : null)
+      }
       await until('the refusal', () => bench.hub.to('/events').length === minute)
+      await bench.sender.idle(company)
       await bench.report(hosts[0]!, String(minute))
       expect(bench.hub.to('/events')).toHaveLength(minute)
       bench.clockMs += 60_001
       // Whatever comes next looks whether the time is over.
       await bench.report(hosts[1]!, String(minute))
     }
-    await until('the refusal', () => bench.hub.to('/events').length === 6)
-    expect(bench.state.counters()).toMatchObject({ deadLetters: 0, outboxDepth: 20 })
-    bench.token = hubToken
+    await until('the refusal', () => bench.hub.to('/events').length === 11)
+    await bench.sender.idle(company)
+    expect(bench.state.counters()).toMatchObject({ deadLetters: 0, outboxDepth: 30 })
+    bench.hub.script = () => null
     bench.sender.release()
     await bench.empty()
-    bench.expectWhole(20)
+    bench.expectWhole(30)
   })
 
   test('[MAT-167] 422 for one event: it alone is a dead letter, with the answer, and can be sent again or dropped', async () => {
