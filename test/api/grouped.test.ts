@@ -4,7 +4,7 @@ import { Grouped } from '../../apps/hub/platform/grouped.ts'
 import { until } from '../support/until.ts'
 
 /** Works off numbers when it is told to; the groups that it was given. */
-function rig(groupMax: number) {
+function rig(groupMax: number, gapMs: number | null = null) {
   const groups: number[][] = []
   const gates: PromiseWithResolvers<void>[] = []
   const grouped = new Grouped(
@@ -16,6 +16,7 @@ function rig(groupMax: number) {
       return asks.map(each => each * 10)
     },
     waiting => Math.min(waiting.length, groupMax),
+    gapMs,
   )
   return { grouped, groups, gates }
 }
@@ -56,4 +57,37 @@ test('when the work fails, those of its group fail and the next go on', async ()
   await until('the last began', () => groups.length === 3)
   gates[2]?.resolve()
   expect(await last).toBe(50)
+})
+
+test('those that were answered together and come back one after the other go together again', async () => {
+  const { grouped, groups, gates } = rig(9, 60_000)
+  const first = [1, 2, 3].map(each => grouped.run('a', each))
+  await until('the first group began', () => groups.length === 1)
+  gates[0]?.resolve()
+  await Promise.all(first)
+  const again: Promise<number>[] = []
+  for (const each of [4, 5, 6]) {
+    expect(groups).toHaveLength(1)
+    again.push(grouped.run('a', each))
+    await new Promise(resolve => setImmediate(resolve))
+  }
+  await until('all of them began', () => groups.length === 2)
+  expect(groups).toEqual([
+    [1, 2, 3],
+    [4, 5, 6],
+  ])
+  gates[1]?.resolve()
+  expect(await Promise.all(again)).toEqual([40, 50, 60])
+})
+
+test('one that comes alone after a group waits for no others for long', async () => {
+  const { grouped, groups, gates } = rig(9, 1)
+  const first = [1, 2, 3].map(each => grouped.run('a', each))
+  await until('the first group began', () => groups.length === 1)
+  gates[0]?.resolve()
+  await Promise.all(first)
+  const alone = grouped.run('a', 4)
+  await until('it began', () => groups.length === 2)
+  gates[1]?.resolve()
+  expect(await alone).toBe(40)
 })

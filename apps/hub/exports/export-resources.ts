@@ -145,7 +145,7 @@ type AuditRow = {
   user_agent: string | null
   token_id: string | null
   created_at: string
-  position: string
+  key: string
 }
 
 const presentAuditRow = (row: AuditRow) =>
@@ -166,7 +166,7 @@ const presentAuditRow = (row: AuditRow) =>
     createdAt: new Date(row.created_at),
   })
 
-/** The audit log is read in the order in which it was written. */
+/** The audit log is read from its oldest entry on, by the index of its list. */
 const auditLog: ExportResource = {
   name: 'audit-log',
   permission: 'audit.view',
@@ -174,17 +174,19 @@ const auditLog: ExportResource = {
   filters: auditCollection.filters,
   async readAfter({ hub, companyId }, given, key, limit) {
     const { action = null, actor = null, subject = null, from = null, to = null } = given
+    const [at, position] = key?.split(' ') ?? ['-infinity', '0']
     const rows = await hub.database.db.execute<AuditRow>(sql`
       select id, company_id, actor_type, actor_id, actor_name, action, subject_type, subject_id, subject_name, changes,
-        ip, user_agent, token_id, created_at, position
+        ip, user_agent, token_id, created_at,
+        to_char(created_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') || ' ' || position as key
       from audit_log
-      where company_id = ${companyId} and position > ${key ?? '0'}::bigint
+      where company_id = ${companyId} and (created_at, position) > (${at}::timestamptz, ${position}::bigint)
         and (${action}::text is null or action = ${action}) and (${actor}::uuid is null or actor_id = ${actor}::uuid)
         and (${subject}::text is null or subject_type = ${subject} or subject_id = ${subject})
         and (${from}::timestamptz is null or created_at >= ${from}::timestamptz)
         and (${to}::timestamptz is null or created_at <= ${to}::timestamptz)
-      order by position limit ${limit}`)
-    return { rows: rows.map(presentAuditRow), key: rows.length < limit ? null : String(rows.at(-1)?.position) }
+      order by created_at, position limit ${limit}`)
+    return { rows: rows.map(presentAuditRow), key: rows.length < limit ? null : (rows.at(-1)?.key ?? null) }
   },
   estimate: async asker => (await auditCollection.read(asker, {}, { limit: 1, offset: 0 })).total,
 }

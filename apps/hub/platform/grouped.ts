@@ -1,5 +1,6 @@
 // Group commit: what callers ask for at once of the same thing is done together, as long as the work before it lasts.
-// One that comes alone begins when the event loop has handled what came with it.
+// One that comes alone begins when the event loop has handled what came with it; after a group it may be the first of
+// those that were answered together and come back one after the other, and begins when no more come.
 
 type Waiting<Ask, Result> = {
   readonly ask: Ask
@@ -7,26 +8,33 @@ type Waiting<Ask, Result> = {
   readonly failed: (error: unknown) => void
 }
 
+/** What waits for a key, and what is called when one more does. */
+type Queue<Ask, Result> = { readonly asks: Waiting<Ask, Result>[]; arrived: () => void }
+
 export class Grouped<Ask, Result> {
   /** What waits, by key; a key stands here while its work goes on. */
-  private readonly waiting = new Map<string, Waiting<Ask, Result>[]>()
+  private readonly waiting = new Map<string, Queue<Ask, Result>>()
 
   /**
    * `work` returns a result for each ask, in their order; when it throws, all of them fail. `take` says how many of
-   * those that wait, one at least, are done together.
+   * those that wait, one at least, are done together. With `gapMs` the next group begins when as many wait as were done
+   * together before, or when nobody came for so long.
    */
   constructor(
     private readonly work: (asks: readonly Ask[]) => Promise<readonly Result[]>,
     private readonly take: (waiting: readonly Ask[]) => number,
+    private readonly gapMs: number | null = null,
   ) {}
 
   /** The result of one ask. Those of a key go one after the other, in the order in which they came. */
   run(key: string, ask: Ask): Promise<Result> {
     return new Promise((done, failed) => {
       const known = this.waiting.get(key)
-      if (known) known.push({ ask, done, failed })
-      else {
-        const queue = [{ ask, done, failed }]
+      if (known) {
+        known.asks.push({ ask, done, failed })
+        known.arrived()
+      } else {
+        const queue = { asks: [{ ask, done, failed }], arrived: () => {} }
         this.waiting.set(key, queue)
         // Callers that were answered together come back together: the first of them would begin alone.
         setImmediate(() => void this.workOff(key, queue))
@@ -34,16 +42,30 @@ export class Grouped<Ask, Result> {
     })
   }
 
-  private async workOff(key: string, queue: Waiting<Ask, Result>[]): Promise<void> {
-    while (queue.length > 0) {
-      const group = queue.splice(0, Math.max(1, this.take(queue.map(({ ask }) => ask))))
+  private async workOff(key: string, queue: Queue<Ask, Result>): Promise<void> {
+    for (let before = 0; ; ) {
+      if (this.gapMs !== null && before > 1) await comeBack(queue, before, this.gapMs)
+      if (queue.asks.length === 0) break
+      const group = queue.asks.splice(0, Math.max(1, this.take(queue.asks.map(({ ask }) => ask))))
       try {
         const results = await this.work(group.map(({ ask }) => ask))
         for (const [at, { done }] of group.entries()) done(results[at]!)
       } catch (error) {
         for (const { failed } of group) failed(error)
       }
+      before = group.length
     }
     this.waiting.delete(key)
+  }
+}
+
+/** Waits until as many wait as before, or until nobody came for a while. */
+async function comeBack<Ask, Result>(queue: Queue<Ask, Result>, before: number, gapMs: number): Promise<void> {
+  for (let isComing = true; isComing && queue.asks.length < before; ) {
+    const { promise, resolve } = Promise.withResolvers<boolean>()
+    const timer = setTimeout(() => resolve(false), gapMs)
+    queue.arrived = () => resolve(true)
+    isComing = await promise
+    clearTimeout(timer)
   }
 }

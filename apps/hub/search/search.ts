@@ -4,6 +4,7 @@ import { Type } from '@sinclair/typebox'
 import { type SQL, sql } from 'drizzle-orm'
 import { parseAddress } from '../../../core/network/ip-address.ts'
 import { likePattern } from '../platform/db/page-of-rows.ts'
+import { plannedAnew } from '../platform/db/prepared.ts'
 import { invalidField } from '../platform/http/api-error.ts'
 import { id, named, nullable, string, time } from '../platform/http/response-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
@@ -80,7 +81,7 @@ function byExact(db: Db, asked: Asked, q: string): Promise<Candidate[]> {
 const byPrefix = (db: Db, asked: Asked, q: string): Promise<Candidate[]> =>
   find(
     db,
-    sql`
+    sql`${plannedAnew}
     select ${COLUMNS}, 1.0 as similarity from search_documents d
     where ${among(asked)} and lower(d.name) like ${likePattern(q).slice(1)} limit ${CANDIDATES_MAX / 3}`,
   )
@@ -125,7 +126,7 @@ async function byWords(db: Db, asked: Asked, words: readonly string[]): Promise<
   const holding = (found: SQL) =>
     find(
       db,
-      sql`select ${COLUMNS}, 1.0 as similarity from search_documents d
+      sql`${plannedAnew} select ${COLUMNS}, 1.0 as similarity from search_documents d
         where ${among(asked)} and ${sql.join([found, ...others], sql` and `)} limit ${CANDIDATES_MAX}`,
     )
   const inEither = await Promise.all([holding(inText(first)), ...(tags.has(first) ? [holding(inTag(first))] : [])])
@@ -137,7 +138,7 @@ async function bySimilarity(db: Db, asked: Asked, q: string): Promise<Candidate[
   if (q.length < 3) return []
   return db.transaction(async tx => {
     await tx.execute(sql`select set_config('pg_trgm.word_similarity_threshold', ${String(SIMILARITY)}, true)`)
-    const rows = await tx.execute<Candidate>(sql`
+    const rows = await tx.execute<Candidate>(sql`${plannedAnew}
       select ${COLUMNS}, word_similarity(${q}, lower(d.name)) as similarity from search_documents d
       where ${among(asked)} and ${q} <% lower(d.name) limit ${CANDIDATES_MAX}`)
     return [...rows]
