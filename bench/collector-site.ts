@@ -4,7 +4,8 @@
 // after draining.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { FileBusWriter, GROUP_WAIT_MS } from '../apps/collector/bus/file-bus-writer.ts'
+import { GROUP_WAIT_MS } from '../apps/collector/bus/commit-pace.ts'
+import { FileBusWriter } from '../apps/collector/bus/file-bus-writer.ts'
 import { allCollectorKeys, collectorPaths, loadCollectorConfig } from '../apps/collector/config.ts'
 import { ChecksFeed } from '../apps/collector/hub-link/checks-feed.ts'
 import { startIngest } from '../apps/collector/ingest/ingest.ts'

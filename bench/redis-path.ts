@@ -8,11 +8,13 @@ import { agentOf, Site, serverOf } from '../test/redis/processes.ts'
 import { until } from '../test/support/until.ts'
 import { company, defaultRules } from './default-rules.ts'
 import { fleetProcess } from './fleet.ts'
-import { cpuSeconds, rssMb } from './process-cpu.ts'
+import { cpuSeconds, rssMb, threadUse, usedBetween } from './process-cpu.ts'
 
 const INTERVAL_MS = 3_000
 const WARM_UP_ROUNDS = 4
 const START_MAX_MS = 120_000
+/** Threads of the workers that take less a batch are not shown. */
+const SHOWN_US = 1
 
 const [rate = '1000', seconds = '24'] = process.argv.slice(2)
 const agents = Math.round((Number(rate) * INTERVAL_MS) / 1000)
@@ -50,10 +52,15 @@ try {
   await load(WARM_UP_ROUNDS)
   const parts = { ingest: ingests.map(({ pid }) => pid), worker: [one!.pid, two!.pid], redis: [redisPid] }
   const used = () => Object.values(parts).map(pids => pids.reduce((sum, pid) => sum + cpuSeconds(pid), 0))
-  const before = used()
+  const threads = () => parts.worker.map(threadUse)
+  const [before, threadsBefore] = [used(), threads()]
   const sent = await load(Math.ceil((Number(seconds) * 1000) / INTERVAL_MS))
-  const after = used()
+  const [after, threadsAfter] = [used(), threads()]
   const batches = sent.reduce((sum, each) => sum + each.batches, 0)
+  const usByThread = new Map<string, number>()
+  for (const [index, now] of threadsAfter.entries())
+    for (const { name, cpuNs } of usedBetween(threadsBefore[index]!, now).values())
+      usByThread.set(name, (usByThread.get(name) ?? 0) + cpuNs / 1000 / batches)
   const usOf = after.map((cpu, index) => Math.round(((cpu - before[index]!) * 1e7) / batches) / 10)
   console.log(
     JSON.stringify({
@@ -63,6 +70,9 @@ try {
       refused: sent.reduce((sum, each) => sum + each.refused, 0),
       cpu_us_a_batch: Math.round(usOf.reduce((sum, us) => sum + us, 0) * 10) / 10,
       us_by_part: Object.fromEntries(Object.keys(parts).map((name, index) => [name, usOf[index]])),
+      us_by_worker_thread: Object.fromEntries(
+        [...usByThread].filter(([, us]) => us >= SHOWN_US).map(([name, us]) => [name, Math.round(us * 10) / 10]),
+      ),
       ack_p50_ms: Math.max(...sent.map(each => each.p50_ms)),
       ack_p99_ms: Math.max(...sent.map(each => each.p99_ms)),
       worker_rss_mb: parts.worker.map(rssMb),

@@ -2,7 +2,8 @@
 // executables wire theirs, with the hub's metrics beside its own.
 import type { Logger } from 'pino'
 import type { BusWriter } from '../collector/bus/bus.ts'
-import { FileBusWriter, GROUP_WAIT_MS } from '../collector/bus/file-bus-writer.ts'
+import { GROUP_WAIT_MS } from '../collector/bus/commit-pace.ts'
+import { FileBusWriter } from '../collector/bus/file-bus-writer.ts'
 import { ThreadBus } from '../collector/bus/thread-bus.ts'
 import { type AllCollectorConfig, collectorPaths } from '../collector/config.ts'
 import { AgentFeeds } from '../collector/hub-link/agent-feeds.ts'

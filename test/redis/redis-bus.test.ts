@@ -1,6 +1,7 @@
 // The bus over Redis, on a real server.
 import { afterAll, expect, test } from 'bun:test'
-import { RedisBusReader, RedisBusWriter } from '../../apps/collector/bus/redis-bus.ts'
+import { RedisBusWriter } from '../../apps/collector/bus/redis-bus.ts'
+import { RedisBusReader } from '../../apps/collector/bus/redis-bus-reader.ts'
 import { plainAddress } from '../../apps/collector/store/redis/redis-address.ts'
 import { openRedis, whenReady } from '../../apps/collector/store/redis/redis-client.ts'
 import { redisKeys } from '../../apps/collector/store/redis/redis-keys.ts'
@@ -8,6 +9,7 @@ import { EntryReader } from '../../core/bus/entry.ts'
 import { shardOfServer } from '../../core/bus/shard-of-server.ts'
 import { entryOf } from '../support/clickhouse.ts'
 import { openTestRedis, startTestRedis } from '../support/redis.ts'
+import { until } from '../support/until.ts'
 
 const COMPANY = '11111111-1111-4111-8111-111111111111'
 const SERVER = '22222222-2222-4222-8222-222222222222'
@@ -35,9 +37,16 @@ function openBus(bounds: { bytesMax?: number; ageMaxMs?: number } = {}) {
   return { keys, writer, reader, causes }
 }
 
+/** The values of the batches of a group. */
+function valuesOf(bytes: Uint8Array): number[] {
+  const entries = new EntryReader()
+  const values: number[] = []
+  for (entries.open(bytes); entries.next(); ) values.push(entries.f64[entries.valuesAt]!)
+  return values
+}
+
 /** The values of all batches of a partition after a position. */
 async function valuesAfter(reader: RedisBusReader, partition: number, from: number): Promise<number[]> {
-  const entries = new EntryReader()
   const values: number[] = []
   let position = from
   for (;;) {
@@ -45,8 +54,7 @@ async function valuesAfter(reader: RedisBusReader, partition: number, from: numb
     if (groups.length === 0 && (await reader.lastPosition(partition)) === position) return values
     for (const group of groups) {
       expect(group.firstPosition).toBe(position + 1)
-      entries.open(group.bytes)
-      while (entries.next()) values.push(entries.f64[entries.valuesAt]!)
+      values.push(...valuesOf(group.bytes))
       position = group.firstPosition + group.count - 1
     }
   }
@@ -103,6 +111,78 @@ test('[BUS-005] what was passed on a bus that is lost counts no more, is told of
   expect(told).toEqual([[SHARD, 3]])
   expect(await valuesAfter(reader, SHARD, 0)).toEqual([4])
   await reader.close()
+})
+
+/** How often the server ran a command. */
+async function callsOf(command: string): Promise<number> {
+  const stats = await redis.info('commandstats')
+  return Number(new RegExp(`^cmdstat_${command}:calls=(\\d+)`, 'm').exec(stats)?.[1] ?? 0)
+}
+
+test('[BUS-005] what comes on many partitions is brought by one command, each entry once and in order', async () => {
+  const { keys, writer } = openBus()
+  const news = new Set<number>()
+  const reader = new RedisBusReader(redis, keys, 5, partition => void news.add(partition))
+  const serverOf = new Map<number, string>()
+  for (let index = 0; serverOf.size < 64; index++) {
+    const serverId = `22222222-2222-4222-8222-${String(index).padStart(12, '0')}`
+    if (!serverOf.has(shardOfServer(serverId))) serverOf.set(shardOfServer(serverId), serverId)
+  }
+  for (const partition of serverOf.keys()) expect(await reader.read(partition, 0, GIB)).toEqual([])
+  const before = await callsOf('xrange')
+  for (const value of [1, 2])
+    await Promise.all([...serverOf.values()].map(serverId => writer.publish(serverId, entry(value, serverId))))
+  await until('the news of all partitions', () => news.size === 64)
+  for (const partition of serverOf.keys()) {
+    const values: number[] = []
+    const read = async (): Promise<boolean> => {
+      for (const group of await reader.read(partition, values.length, GIB)) values.push(...valuesOf(group.bytes))
+      return values.length === 2
+    }
+    await until('both entries of a partition', read)
+    expect(values).toEqual([1, 2])
+  }
+  expect(await callsOf('xrange')).toBe(before)
+  await reader.close()
+})
+
+test('[BUS-005] more than a look at all partitions brings is read on, in order', async () => {
+  const { keys, writer } = openBus()
+  const news: number[] = []
+  const reader = new RedisBusReader(redis, keys, 5, partition => void news.push(partition))
+  expect(await reader.read(SHARD, 0, GIB)).toEqual([])
+  // Each a group of its own.
+  const values = Array.from({ length: 200 }, (_, index) => index + 1)
+  for (const value of values) await writer.publish(SERVER, entry(value))
+  await until('the first of them', () => news.length > 0)
+  expect(await valuesAfter(reader, SHARD, 0)).toEqual(values)
+  await reader.close()
+})
+
+test('[BUS-005] entries that were fetched before the connection broke are not taken for those that have their positions then', async () => {
+  const { keys, writer } = openBus()
+  const ownRedis = openRedis({
+    address: plainAddress(server.url),
+    name: 'reader',
+    onTrouble: () => {},
+    onRecovered: () => {},
+  })
+  await whenReady(ownRedis)
+  const news: number[] = []
+  const reader = new RedisBusReader(ownRedis, keys, 5, partition => void news.push(partition))
+  await writer.publish(SERVER, entry(1))
+  expect(await reader.read(SHARD, 0, GIB)).toHaveLength(1)
+  await writer.publish(SERVER, entry(2))
+  await until('the second entry', () => news.length > 0)
+  await redis.del(keys.busState, keys.busPassed, keys.stream(SHARD))
+  for (const value of [7, 8]) await writer.publish(SERVER, entry(value))
+  const broken = new Promise(resolve => ownRedis.once('close', resolve))
+  await redis.client('KILL', 'ID', await ownRedis.client('ID'))
+  await broken
+  await whenReady(ownRedis)
+  expect((await reader.read(SHARD, 1, GIB)).flatMap(({ bytes }) => valuesOf(bytes))).toEqual([8])
+  await reader.close()
+  ownRedis.disconnect()
 })
 
 test('a server that has no memory left is a full bus', async () => {

@@ -14,7 +14,7 @@ import { sourceCommand } from '../support/executable.ts'
 import { ruleRecord } from '../support/rule-record.ts'
 import { until } from '../support/until.ts'
 import { HubModel } from './hub-model.ts'
-import { type KillSite, type KillWorker, openKillSite } from './kill-site.ts'
+import { type KillSite, type KillWorker, openKillSite, START_MAX_MS } from './kill-site.ts'
 import { randomOf } from './random.ts'
 
 const [kind = 'sqlite', killsWanted = '200', seedText = '1', ...given] = process.argv.slice(2)
@@ -134,7 +134,7 @@ const countOf = (site: KillSite): number => new Set(eventsOf(site).map(event => 
 const site = await openKillSite(kind, rules, command)
 const running: (KillWorker | null)[] = Array.from({ length: site.workers }, (_, slot) => site.spawn(slot))
 // They know the rules before anything is sent: an uninterrupted run evaluates every sample.
-await until('the rules to be kept', () => site.hasRules(), 60_000)
+await until('the rules to be kept', () => site.hasRules(), START_MAX_MS)
 const loading = load(site)
 const { deaths, ready } = await killAll(site, running)
 isOver = true
@@ -145,7 +145,7 @@ await Promise.all(last.map(worker => worker.ready()))
 const reference = await openKillSite('sqlite', rules, command)
 const undisturbed = reference.spawn(0)
 await undisturbed.ready()
-await until('the rules to be kept', () => reference.hasRules(), 60_000)
+await until('the rules to be kept', () => reference.hasRules(), START_MAX_MS)
 for (const index of steps.keys()) await send(reference, index)
 await until('the undisturbed worker', () => undisturbed.isIdle(), DRAIN_MAX_MS)
 await undisturbed.stop()

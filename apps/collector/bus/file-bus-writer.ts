@@ -6,6 +6,7 @@ import { dirname } from 'node:path'
 import { assert } from '../../../core/assert.ts'
 import { lockFile, type ProcessLock } from '../store/process-lock.ts'
 import type { BusStats, BusWriter, PublishRefusal } from './bus.ts'
+import { CommitPace } from './commit-pace.ts'
 import { PacedNotice } from './paced-notice.ts'
 import { GROUP_HEADER_BYTES, groupBytes } from './segment.ts'
 import { SegmentLog } from './segment-log.ts'
@@ -18,16 +19,6 @@ const FREE_BYTES_MIN = 64 * 1024 * 1024
 /** How often, at most, the free disk is checked and a refusal recorded. */
 const REST_MS = 1000
 /**
- * The minimum time between two commits that suits a host: a commit costs as much as the rest of what ingest does for a
- * batch, so of a fleet that sends slowly a few share one.
- */
-export const GROUP_WAIT_MS = 5
-/** From this rate on many entries share a commit anyway, and agents are answered sooner. */
-const FAST_ENTRIES_A_MS = 0.6
-const FAST_GROUP_WAIT_MS = 2
-/** The rate is that of about so long. */
-const RATE_MS = 100
-/**
  * How often, at most, readers are told of commits. Each time wakes a thread, which costs more than what it then reads
  * of a fleet that sends a few hundred batches a second.
  */
@@ -38,10 +29,7 @@ export type FileBusOptions = {
   /** The bound: bytes and age of what at least one consumer has not passed. */
   readonly bytesMax: number
   readonly ageMaxMs: number
-  /**
-   * The minimum time between two commits; entries that come sooner are committed together. At high rates it is at most
-   * 2 ms.
-   */
+  /** The pace of commits (CommitPace). */
   readonly groupWaitMs: number
   readonly nowMs: () => number
   /**
@@ -71,10 +59,6 @@ export class FileBusWriter implements BusWriter {
   /** The result of the pending group: one promise for all publishers of its entries. */
   private outcome: PromiseWithResolvers<PublishRefusal | null> | null = null
   private timer: ReturnType<typeof setTimeout> | null = null
-  /** Earliest time of the next commit, on the monotonic clock. */
-  private commitFromMs = 0
-  private committedAtMs = 0
-  private entriesAMs = 0
   /** Groups on disk that are not removed yet, oldest first: last position, size, time. */
   private held: { last: number; size: number; atMs: number }[] = []
   private heldFrom = 0
@@ -83,9 +67,11 @@ export class FileBusWriter implements BusWriter {
   private refusalNotedAtMs = 0
   private freeBytes = Number.POSITIVE_INFINITY
   private isClosed = false
+  private readonly pace: CommitPace
   private readonly published: PacedNotice
 
   constructor(private readonly options: FileBusOptions) {
+    this.pace = new CommitPace(options.groupWaitMs)
     this.published = new PacedNotice(TELL_MS, options.onPublished)
     // A second writer would number its entries as the first does.
     this.lock = lockFile(`${options.path}.lock`, 'ingest')
@@ -124,7 +110,7 @@ export class FileBusWriter implements BusWriter {
     this.outcome ??= Promise.withResolvers()
     const { promise } = this.outcome
     if (end >= GROUP_BYTES_MAX) this.flush()
-    else this.timer ??= setTimeout(() => this.flush(), Math.max(0, this.commitFromMs - performance.now()))
+    else this.timer ??= setTimeout(() => this.flush(), this.pace.waitMs)
     return promise
   }
 
@@ -196,18 +182,9 @@ export class FileBusWriter implements BusWriter {
       refusal = 'failed'
       this.options.onError(error)
     }
-    this.commitFromMs = performance.now() + this.groupWaitMs(count)
+    this.pace.committed(count)
     outcome.resolve(refusal)
     if (refusal === null) this.published.raise()
-  }
-
-  /** How long the next commit waits after this one of so many entries. */
-  private groupWaitMs(count: number): number {
-    const nowMs = performance.now()
-    this.entriesAMs = this.entriesAMs * Math.exp((this.committedAtMs - nowMs) / RATE_MS) + count / RATE_MS
-    this.committedAtMs = nowMs
-    const { groupWaitMs } = this.options
-    return this.entriesAMs < FAST_ENTRIES_A_MS ? groupWaitMs : Math.min(groupWaitMs, FAST_GROUP_WAIT_MS)
   }
 
   async stats(): Promise<BusStats> {

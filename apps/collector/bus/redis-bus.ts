@@ -11,15 +11,9 @@ import { shardOfServer } from '../../../core/bus/shard-of-server.ts'
 import { limits } from '../../../core/limits.ts'
 import { asBuffer, RedisScript, redisCause, whenReplicated } from '../store/redis/redis-client.ts'
 import type { RedisKeys } from '../store/redis/redis-keys.ts'
-import { LUA_NOW, LUA_PASS, LUA_TEXT, LUA_TRIM } from '../store/redis/redis-scripts.ts'
-import {
-  type BusGroup,
-  type BusReader,
-  type BusStats,
-  type BusWriter,
-  busConsumers,
-  type PublishRefusal,
-} from './bus.ts'
+import { LUA_NOW, LUA_TEXT } from '../store/redis/redis-scripts.ts'
+import { type BusStats, type BusWriter, busConsumers, type PublishRefusal } from './bus.ts'
+import { CommitPace } from './commit-pace.ts'
 import { LostBatches } from './lost-batches.ts'
 
 const PARTITIONS = Array.from({ length: limits.stateShards }, (_, partition) => partition)
@@ -27,11 +21,16 @@ const PARTITIONS = Array.from({ length: limits.stateShards }, (_, partition) => 
 const FLUSH_BYTES_MAX = 2 * 1024 * 1024
 /** The most bytes that may wait for Redis in this process; beyond it the bus counts as full. */
 const PENDING_BYTES_MAX = 64 * 1024 * 1024
-const READ_ENTRIES_MAX = 64
+/**
+ * How often a writer looks how old what waits is: that reads the state of every partition, and the bound of age is of
+ * hours.
+ */
+const AGE_LOOK_MS = 100
 
 /**
- * KEYS: state, a stream a group. ARGV: most bytes, most age, then partition, count, bytes a group. Returns the last
- * position of each group, or 0 at the bound.
+ * KEYS: state, a stream a group. ARGV: most bytes, most age or 0 where it is not looked at, then partition, count, bytes
+ * a group. Returns the last position of each group, or 0 at the bound. The state is read and written once for all
+ * groups.
  */
 const PUBLISH = new RedisScript(`${LUA_NOW}${LUA_TEXT}
 local state = KEYS[1]
@@ -40,51 +39,43 @@ local function full()
   redis.call('HSET', state, 'overflow', text(nowMs))
   return 0
 end
-if tonumber(redis.call('HGET', state, 'held') or '0') >= tonumber(ARGV[1]) then return full() end
-local oldest = {'HMGET', state}
-for partition = 0, ${limits.stateShards - 1} do oldest[partition + 3] = 'oldest:' .. partition end
-for _, atMs in ipairs(redis.call(unpack(oldest))) do
-  if atMs and nowMs - tonumber(atMs) > tonumber(ARGV[2]) then return full() end
+if ARGV[2] ~= '0' then
+  local oldest = {'HMGET', state}
+  for partition = 0, ${limits.stateShards - 1} do oldest[partition + 3] = 'oldest:' .. partition end
+  for _, atMs in ipairs(redis.call(unpack(oldest))) do
+    if atMs and nowMs - tonumber(atMs) > tonumber(ARGV[2]) then return full() end
+  end
 end
-local lasts = {}
-for group = 2, #KEYS do
-  local at = 3 + (group - 2) * 3
-  local partition, count, bytes = ARGV[at], ARGV[at + 1], ARGV[at + 2]
-  local last = redis.call('HINCRBY', state, 'head:' .. partition, count)
-  local total = redis.call('HINCRBY', state, 'bytes:' .. partition, #bytes)
-  redis.call('HINCRBY', state, 'held:' .. partition, #bytes)
-  redis.call('HINCRBY', state, 'held', #bytes)
-  redis.call('HSETNX', state, 'oldest:' .. partition, text(nowMs))
-  redis.call('XADD', KEYS[group], text(last) .. '-0', 't', text(nowMs), 'c', text(total - #bytes), 'n', count, 'b', bytes)
-  lasts[group - 1] = last
+local fields = {'held'}
+for at = 3, #ARGV, 3 do
+  local partition = ARGV[at]
+  for _, name in ipairs({'head:', 'bytes:', 'held:', 'oldest:'}) do fields[#fields + 1] = name .. partition end
 end
+local values = redis.call('HMGET', state, unpack(fields))
+local function was(index) return tonumber(values[index] or '0') end
+local held = was(1)
+if held >= tonumber(ARGV[1]) then return full() end
+local lasts, rows, changed = {}, {}, {}
+for group = 1, #KEYS - 1 do
+  local at, value = group * 3, group * 4 - 2
+  local count, bytes = ARGV[at + 1], ARGV[at + 2]
+  local before, size = was(value + 1), #bytes
+  local last = was(value) + tonumber(count)
+  for offset, number in ipairs({last, before + size, was(value + 2) + size}) do
+    changed[#changed + 1] = fields[value + offset - 1]
+    changed[#changed + 1] = text(number)
+  end
+  if not values[value + 3] then
+    changed[#changed + 1] = fields[value + 3]
+    changed[#changed + 1] = text(nowMs)
+  end
+  held = held + size
+  lasts[group] = last
+  rows[group] = {KEYS[group + 1], text(last) .. '-0', 't', text(nowMs), 'c', text(before), 'n', count, 'b', bytes}
+end
+redis.call('HSET', state, 'held', text(held), unpack(changed))
+for _, row in ipairs(rows) do redis.call('XADD', unpack(row)) end
 return lasts
-`)
-
-/** The bus cannot be read because Redis is unreachable. */
-export class BusAway extends Error {}
-
-const away = (error: unknown): never => {
-  throw new BusAway(redisCause(error), { cause: error })
-}
-
-/**
- * KEYS: passed, state. ARGV: consumer, partition. A position ahead of the last one published is of a bus that is lost:
- * it counts no more, since its number is given out again. Returns the position that counts, and the lost one or 0.
- */
-const PASSED = new RedisScript(`
-local field = ARGV[1] .. ':' .. ARGV[2]
-local passed = tonumber(redis.call('HGET', KEYS[1], field) or '0')
-local head = tonumber(redis.call('HGET', KEYS[2], 'head:' .. ARGV[2]) or '0')
-if passed <= head then return {passed, 0} end
-redis.call('HDEL', KEYS[1], field)
-return {0, passed}
-`)
-
-/** KEYS: passed, state, stream. ARGV: consumer, partition, position. */
-const PASS = new RedisScript(`${LUA_TEXT}${LUA_TRIM}${LUA_PASS}
-if pass(ARGV[1], ARGV[2], ARGV[3], KEYS[1]) then trim(ARGV[2], KEYS[3], KEYS[2], KEYS[1]) end
-return 1
 `)
 
 /**
@@ -115,6 +106,8 @@ type RedisBusWriterOptions = {
   /** The bound: bytes and age of what at least one consumer has not passed. */
   readonly bytesMax: number
   readonly ageMaxMs: number
+  /** The pace of commits (CommitPace); 0, the default, commits whenever the commit before is done. */
+  readonly groupWaitMs?: number
   /** Replicas that must have a batch before it is acknowledged. */
   readonly replicas?: number
   readonly onError: (cause: string) => void
@@ -123,8 +116,8 @@ type RedisBusWriterOptions = {
 }
 
 /**
- * The writer of the Redis bus, one for each process. Entries that arrive while a script runs go with the next one, so
- * batches of a server keep their order. A script without a response is not sent again: its publishers get `failed`, and
+ * The writer of the Redis bus, one for each process. Entries that arrive while a script runs, or before the pace of
+ * commits lets the next one run, go with it together, so batches of a server keep their order. A script without a response is not sent again: its publishers get `failed`, and
  * the agents send again.
  */
 export class RedisBusWriter implements BusWriter {
@@ -133,11 +126,15 @@ export class RedisBusWriter implements BusWriter {
   private pendingBytes = 0
   private flushing: Promise<void> | null = null
   private isFailing = false
+  private readonly pace: CommitPace
+  /** When the age of what waits is looked at next, on the monotonic clock. */
+  private ageLookAtMs = 0
   private readonly lostBatches = new LostBatches()
   private readonly onReady = (): void => void this.countLost().catch(error => this.options.onError(redisCause(error)))
 
   constructor(options: RedisBusWriterOptions) {
     this.options = options
+    this.pace = new CommitPace(options.groupWaitMs ?? 0)
     options.redis.on('ready', this.onReady)
   }
 
@@ -162,10 +159,13 @@ export class RedisBusWriter implements BusWriter {
     // Waits a microtask, so that entries published in the same turn go together.
     await Promise.resolve()
     while (this.pending.length > 0) {
+      const { waitMs } = this.pace
+      if (waitMs > 0 && this.pendingBytes < FLUSH_BYTES_MAX) await Bun.sleep(waitMs)
       let count = 0
       let bytes = 0
       while (count < this.pending.length && bytes < FLUSH_BYTES_MAX) bytes += this.pending[count++]!.entry.length
       const group = this.pending.splice(0, count)
+      this.pace.committed(count)
       const refusal = await this.send(group)
       this.pendingBytes -= bytes
       assert(this.pendingBytes >= 0, 'no more is sent than was handed over')
@@ -183,7 +183,8 @@ export class RedisBusWriter implements BusWriter {
       else byPartition.set(partition, [entry])
     }
     const scriptKeys = [keys.busState]
-    const args: (string | number | Buffer)[] = [bytesMax, ageMaxMs]
+    const looksAtAge = performance.now() >= this.ageLookAtMs
+    const args: (string | number | Buffer)[] = [bytesMax, looksAtAge ? ageMaxMs : 0]
     for (const [partition, entries] of byPartition) {
       scriptKeys.push(keys.stream(partition))
       args.push(partition, entries.length, entries.length === 1 ? asBuffer(entries[0]!) : Buffer.concat(entries))
@@ -191,6 +192,7 @@ export class RedisBusWriter implements BusWriter {
     try {
       const lasts = await PUBLISH.run(redis, scriptKeys, args)
       if (!Array.isArray(lasts)) return 'full'
+      if (looksAtAge) this.ageLookAtMs = performance.now() + AGE_LOOK_MS
       await whenReplicated(redis, replicas)
       const atMs = performance.now()
       for (const [index, [partition, entries]] of [...byPartition].entries())
@@ -241,98 +243,4 @@ export async function busStats(redis: Redis, keys: RedisKeys): Promise<BusStats>
     if (oldest !== undefined) oldestAtMs = Math.min(oldestAtMs ?? Number.POSITIVE_INFINITY, Number(oldest))
   }
   return { lagEntries, bytes: Number(state.held ?? 0), oldestAtMs }
-}
-
-/**
- * A reader of the Redis bus. It polls the last positions of all partitions with one command every few milliseconds, and
- * reads only partitions that have something new. `partitions` are those that this process has leases for.
- */
-export class RedisBusReader implements BusReader {
-  partitions: readonly number[] = []
-  private heads = new Float64Array(limits.stateShards)
-  private hasHeads = false
-  private timer: ReturnType<typeof setTimeout> | null = null
-  private isClosed = false
-
-  /**
-   * `onNews` is called when some partition has new entries. `pollMs` is the poll interval. `onWentBack` is called when
-   * a partition ends before a position that was passed on it.
-   */
-  constructor(
-    private readonly redis: Redis,
-    private readonly keys: RedisKeys,
-    private readonly pollMs: number,
-    private readonly onNews: (partition: number) => void,
-    private readonly onWentBack: (partition: number, passed: number) => void = () => {},
-  ) {
-    this.poll()
-  }
-
-  private poll(): void {
-    if (this.isClosed) return
-    this.readHeads()
-      .catch(() => {
-        // The connection logs its own trouble; the next poll finds what came meanwhile.
-        this.hasHeads = false
-      })
-      .finally(() => {
-        if (!this.isClosed) this.timer = setTimeout(() => this.poll(), this.pollMs)
-      })
-  }
-
-  private async readHeads(): Promise<void> {
-    const heads = await readHeads(this.redis, this.keys)
-    this.hasHeads = true
-    for (const [partition, head] of heads.entries()) this.noteHead(partition, head)
-  }
-
-  /** Whoever learns of a new head first tells of it: the next poll finds nothing new. */
-  private noteHead(partition: number, head: number): void {
-    if (head === this.heads[partition]) return
-    this.heads[partition] = head
-    this.onNews(partition)
-  }
-
-  async read(partition: number, position: number, bytesMax: number): Promise<BusGroup[]> {
-    if (this.hasHeads && this.heads[partition] === position) return []
-    const from = `(${position}-0`
-    const rows = await this.redis
-      .xrangeBuffer(this.keys.stream(partition), from, '+', 'COUNT', READ_ENTRIES_MAX)
-      .catch(away)
-    const groups: BusGroup[] = []
-    let bytes = 0
-    for (const [id, fields] of rows) {
-      const last = Number.parseInt(id.toString('latin1'), 10)
-      const count = Number(fields[5]!.toString('latin1'))
-      const batches = fields[7]!
-      groups.push({ partition, firstPosition: last - count + 1, count, bytes: batches })
-      bytes += batches.length
-      if (bytes >= bytesMax) break
-    }
-    return groups
-  }
-
-  async lastPosition(partition: number): Promise<number> {
-    const head = Number((await this.redis.hget(this.keys.busState, `head:${partition}`).catch(away)) ?? 0)
-    this.noteHead(partition, head)
-    return head
-  }
-
-  async passed(consumer: string, partition: number): Promise<number> {
-    const { busPassed, busState } = this.keys
-    const found = await PASSED.run(this.redis, [busPassed, busState], [consumer, partition]).catch(away)
-    const [passed, lost] = Array.isArray(found) ? found.map(Number) : []
-    if (lost) this.onWentBack(partition, lost)
-    return passed ?? 0
-  }
-
-  async pass(consumer: string, partition: number, position: number): Promise<void> {
-    const { busPassed, busState, stream } = this.keys
-    await PASS.run(this.redis, [busPassed, busState, stream(partition)], [consumer, partition, position])
-  }
-
-  async close(): Promise<void> {
-    this.isClosed = true
-    if (this.timer !== null) clearTimeout(this.timer)
-  }
 }

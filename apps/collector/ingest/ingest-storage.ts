@@ -3,7 +3,8 @@
 import pTimeout from 'p-timeout'
 import type { Logger } from 'pino'
 import type { BusWriter } from '../bus/bus.ts'
-import { FileBusWriter, GROUP_WAIT_MS } from '../bus/file-bus-writer.ts'
+import { GROUP_WAIT_MS } from '../bus/commit-pace.ts'
+import { FileBusWriter } from '../bus/file-bus-writer.ts'
 import { RedisBusWriter } from '../bus/redis-bus.ts'
 import { ThreadBus } from '../bus/thread-bus.ts'
 import { collectorPaths, DISK_POLL_MS, heartbeatMaxAgeMs, type IngestConfig, redisAddressOf } from '../config.ts'
@@ -114,6 +115,7 @@ async function openOnRedis(
     keys,
     bytesMax: config['bus.max_bytes'],
     ageMaxMs: config['bus.max_age'],
+    groupWaitMs: GROUP_WAIT_MS,
     replicas: config['redis.wait_replicas'],
     onError: cause => log.error({ cause }, 'cannot write to the bus; agents keep their batches'),
     onLost: batches => {
