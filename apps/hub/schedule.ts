@@ -1,6 +1,6 @@
 // What the hub does by the clock: plan expiry, licence migration, ended suppressions, clean-up. Each task runs once a
 // period however many hubs there are: the last run stands in the database and is claimed under its row lock.
-import { sql } from 'drizzle-orm'
+import { type SQL, sql } from 'drizzle-orm'
 import { revokeAgents } from './agents/agents.ts'
 import { tickTickets } from './approvals/clock.ts'
 import { addUpAuditCounts } from './audit/audit-count.ts'
@@ -19,12 +19,12 @@ import { forgetOldRefusals } from './licenses/refusals.ts'
 import { watchLoadBalancers } from './load-balancers/watch.ts'
 import { refreshUsage, watchAddresses } from './network/network-watch.ts'
 import { tellLeftOver } from './notifications/outbox.ts'
-import { tellEndedSuppressions } from './notifications/suppression-end.ts'
+import { HELD_BACK, tellEndedSuppressions } from './notifications/suppression-end.ts'
 import { applyRetention } from './plans/plan.ts'
 import { allowLongStatements, inTransaction, type Tx, uuidList } from './platform/db/transaction.ts'
 import { testDueProxies } from './proxies/proxy-schedule.ts'
 import { purgeResources } from './resources/purge-resources.ts'
-import { tellConditions } from './resources/tell-conditions.ts'
+import { tellConditions, UNTOLD_CONDITIONS } from './resources/tell-conditions.ts'
 import { tendExceptions } from './security/exceptions/exceptions.ts'
 import { deleteOldExports } from './security/exports/exports.ts'
 import { addUpFindingCounts } from './security/findings/finding-page.ts'
@@ -37,7 +37,13 @@ import { applyScanQuotas } from './security/scan-hosts/scan-quota.ts'
 import { keepWindowsAhead } from './silences/windows.ts'
 import { failLostRuns, forgetOldRuns } from './system/commands/lost-runs.ts'
 
-type Task = { readonly name: string; readonly periodSeconds: number; readonly run: (hub: Hub) => Promise<void> }
+type Task = {
+  readonly name: string
+  readonly periodSeconds: number
+  readonly run: (hub: Hub) => Promise<void>
+  /** Rows without which there is nothing to do: while there are none the task is not begun. */
+  readonly needs?: SQL
+}
 
 const MINUTE = 60
 const HOUR = 60 * MINUTE
@@ -153,32 +159,63 @@ async function purgeDeletedCompanies(hub: Hub): Promise<void> {
 }
 
 const tasks: readonly Task[] = [
-  { name: 'subnet_usage', periodSeconds: 5, run: refreshUsage },
+  {
+    name: 'subnet_usage',
+    periodSeconds: 5,
+    run: refreshUsage,
+    needs: sql`subnets where usage_stale and deleted_at is null`,
+  },
   { name: 'address_watch', periodSeconds: MINUTE, run: watchAddresses },
   { name: 'plan_expiry', periodSeconds: MINUTE, run: applyExpiredPlans },
-  { name: 'certificate_places', periodSeconds: 20, run: lookAtDuePlaces },
+  { name: 'certificate_places', periodSeconds: 20, run: lookAtDuePlaces, needs: sql`certificate_deployments` },
   { name: 'certificate_dates', periodSeconds: MINUTE, run: judgeDueCertificates },
-  { name: 'load_balancers', periodSeconds: 15, run: watchLoadBalancers },
-  { name: 'connection_watch', periodSeconds: 20, run: watchConnections },
-  { name: 'zone_verification', periodSeconds: 20, run: verifyDueZones },
-  { name: 'proxy_tests', periodSeconds: 20, run: testDueProxies },
-  { name: 'ended_suppressions', periodSeconds: 20, run: tellEndedSuppressions },
-  { name: 'conditions', periodSeconds: 5, run: tellConditions },
-  { name: 'left_over_notifications', periodSeconds: 5, run: tellLeftOver },
-  { name: 'audit_counts', periodSeconds: MINUTE, run: hub => addUpAuditCounts(hub.database.db) },
-  { name: 'security_notices', periodSeconds: 5, run: tellSecurityNotices },
+  {
+    name: 'load_balancers',
+    periodSeconds: 15,
+    run: watchLoadBalancers,
+    needs: sql`(select id from load_balancers union all select id from lb_pools union all select id from lb_members) x`,
+  },
+  {
+    name: 'connection_watch',
+    periodSeconds: 20,
+    run: watchConnections,
+    needs: sql`(select id from connections union all
+      select id from monitoring_checks where managed_by_kind = 'connection' and deleted_at is null) x`,
+  },
+  { name: 'zone_verification', periodSeconds: 20, run: verifyDueZones, needs: sql`dns_zones` },
+  { name: 'proxy_tests', periodSeconds: 20, run: testDueProxies, needs: sql`proxies` },
+  { name: 'ended_suppressions', periodSeconds: 20, run: tellEndedSuppressions, needs: HELD_BACK },
+  { name: 'conditions', periodSeconds: 5, run: tellConditions, needs: UNTOLD_CONDITIONS },
+  { name: 'left_over_notifications', periodSeconds: 5, run: tellLeftOver, needs: sql`notification_outbox` },
+  {
+    name: 'audit_counts',
+    periodSeconds: MINUTE,
+    run: hub => addUpAuditCounts(hub.database.db),
+    needs: sql`audit_log_count_changes`,
+  },
+  { name: 'security_notices', periodSeconds: 5, run: tellSecurityNotices, needs: sql`security_notices` },
   { name: 'security_exceptions', periodSeconds: MINUTE, run: tendExceptions },
   { name: 'security_watch', periodSeconds: 5 * MINUTE, run: watchSecurity },
   { name: 'security_digest', periodSeconds: MINUTE, run: noteDigests },
   { name: 'security_retention', periodSeconds: DAY, run: forgetOldFindings },
   { name: 'security_exports', periodSeconds: 10 * MINUTE, run: deleteOldExports },
-  { name: 'finding_counts', periodSeconds: 5, run: hub => addUpFindingCounts(hub.database.db) },
+  {
+    name: 'finding_counts',
+    periodSeconds: 5,
+    run: hub => addUpFindingCounts(hub.database.db),
+    needs: sql`(select 1 from security_finding_count_changes union all select 1 from security_finding_day_changes) x`,
+  },
   { name: 'scan_invitations', periodSeconds: MINUTE, run: inviteAgents },
-  { name: 'exports', periodSeconds: 20, run: keepExports },
-  { name: 'export_schedules', periodSeconds: 20, run: runSchedules },
-  { name: 'lost_commands', periodSeconds: 20, run: failLostRuns },
-  { name: 'iac_runs', periodSeconds: 10, run: resumeRuns },
-  { name: 'iac_drift', periodSeconds: 5, run: watchDrift },
+  { name: 'exports', periodSeconds: 20, run: keepExports, needs: sql`exports` },
+  { name: 'export_schedules', periodSeconds: 20, run: runSchedules, needs: sql`export_schedules` },
+  {
+    name: 'lost_commands',
+    periodSeconds: 20,
+    run: failLostRuns,
+    needs: sql`system_command_runs where state = 'running'`,
+  },
+  { name: 'iac_runs', periodSeconds: 10, run: resumeRuns, needs: sql`iac_runs where queued_at is not null` },
+  { name: 'iac_drift', periodSeconds: 5, run: watchDrift, needs: sql`iac_bindings` },
   { name: 'iac_retention', periodSeconds: DAY, run: forgetOldManifestRuns },
   { name: 'approval_clock', periodSeconds: MINUTE, run: tickTickets },
   { name: 'license_migration', periodSeconds: HOUR, run: endLicenseMigrations },
@@ -189,8 +226,21 @@ const tasks: readonly Task[] = [
   { name: 'clean_up', periodSeconds: DAY, run: cleanUp },
 ]
 
+/** Whether there is something to do, of a task by its key `p.key`: asked of those only whose period is over. */
+const HAS_WORK = sql.join(
+  [
+    sql`case p.key`,
+    ...tasks.flatMap(({ name, needs }) =>
+      needs ? [sql`when ${sql.raw(`'schedule.${name}'`)} then exists (select 1 from ${needs})`] : [],
+    ),
+    sql`else true end`,
+  ],
+  sql` `,
+)
+
 /**
- * The tasks that are due, and that this hub now has to start. One statement, which writes nothing while none is due.
+ * The tasks that are due, and that this hub now has to start. One statement, which writes nothing while none is due: most
+ * hubs have no rows of most kinds, and each task would be a job with a handful of statements.
  */
 async function claimDue(tx: Tx): Promise<Task[]> {
   const periods = tasks.map(task => ({ key: `schedule.${task.name}`, seconds: task.periodSeconds }))
@@ -198,7 +248,7 @@ async function claimDue(tx: Tx): Promise<Task[]> {
     insert into system_settings (key, value, updated_at)
     select p.key, 'true', now() from jsonb_to_recordset(${JSON.stringify(periods)}::jsonb) as p (key text, seconds int)
     left join system_settings s on s.key = p.key
-    where s.updated_at is null or s.updated_at <= now() - make_interval(secs => p.seconds)
+    where (s.updated_at is null or s.updated_at <= now() - make_interval(secs => p.seconds)) and ${HAS_WORK}
     on conflict (key) do update set updated_at = now() where system_settings.updated_at < excluded.updated_at
       - interval '1 second' returning key`)
   const claimed = new Set(rows.map(row => row.key))

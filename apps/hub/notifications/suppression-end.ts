@@ -17,6 +17,11 @@ const IS_SUPPRESSED_NOW = sql`(
     and ((q.scope->>'all')::boolean or a.server_id = any(q.resolved_server_ids))
     and (cardinality(q.rule_ids) = 0 or a.rule_id = any(q.rule_ids))))`
 
+const IS_HELD_BACK = sql.raw(`((a.suppressed and a.notified_at is null and a.state in ('open', 'acknowledged'))
+  or a.recovery_untold)`)
+/** The alerts of which suppressions hold something back. */
+export const HELD_BACK = sql`monitoring_alerts a where ${IS_HELD_BACK}`
+
 /** Sends the notifications that suppressions held back and that are due now that these have ended. */
 export async function tellEndedSuppressions(hub: Hub): Promise<void> {
   while ((await tellSome(hub)) === AT_ONCE) {
@@ -29,8 +34,7 @@ async function tellSome(hub: Hub): Promise<number> {
   return inTransaction(hub.database.db, async tx => {
     const due = await tx.db.execute<{ id: string }>(sql`
       select a.id from monitoring_alerts a
-      where ((a.suppressed and a.notified_at is null and a.state in ('open', 'acknowledged')) or a.recovery_untold)
-        and not ${IS_SUPPRESSED_NOW}
+      where ${IS_HELD_BACK} and not ${IS_SUPPRESSED_NOW}
       order by a.opened_at limit ${AT_ONCE} for update of a skip locked`)
     if (due.length === 0) return 0
     const ids = due.map(row => row.id)

@@ -21,6 +21,8 @@ const OPENED = sql.raw(`(c.since is not null and c.resolved_at is null and c.sev
     or c.told_stage is distinct from c.stage))`)
 const ENDED = sql.raw('(c.told_at is not null and c.resolved_at is not null and c.recovery_told_at is null)')
 
+export const UNTOLD_CONDITIONS = sql`resource_conditions c where ${OPENED} or ${ENDED}`
+
 type Row = {
   id: string
   resource_id: string
