@@ -12,6 +12,9 @@ import { cpuSeconds, rssMb, threadUse, usedBetween } from './process-cpu.ts'
 
 const INTERVAL_MS = 3_000
 const WARM_UP_ROUNDS = 4
+/** Sent at once before the pace, as fleet-pace.ts does, so that the runtime has compiled what is hot. */
+const COMPILING_BATCHES = 20_000
+const COMPILING_SPAN_MS = 1_200_000
 const START_MAX_MS = 120_000
 /** Threads of the workers that take less a batch are not shown. */
 const SHOWN_US = 1
@@ -45,16 +48,19 @@ try {
     writeFileSync(file, JSON.stringify(servers.filter((_, at) => at % 2 === index).map(({ token }) => token)))
     return file
   })
-  const load = (rounds: number) => {
-    const options = ['--rounds', String(rounds), '--interval-ms', String(INTERVAL_MS)]
-    return Promise.all(ingests.map(({ url }, index) => fleetProcess(url, tokenFiles[index]!, ...options)))
-  }
-  await load(WARM_UP_ROUNDS)
+  const load = (rounds: number, ...options: readonly string[]) =>
+    Promise.all(
+      ingests.map(({ url }, index) => fleetProcess(url, tokenFiles[index]!, '--rounds', String(rounds), ...options)),
+    )
+  const pace = ['--interval-ms', String(INTERVAL_MS)]
+  const compilingFromMs = String(Date.now() - COMPILING_SPAN_MS)
+  await load(Math.ceil(COMPILING_BATCHES / agents) + 1, '--start-ms', compilingFromMs)
+  await load(WARM_UP_ROUNDS, ...pace)
   const parts = { ingest: ingests.map(({ pid }) => pid), worker: [one!.pid, two!.pid], redis: [redisPid] }
   const used = () => Object.values(parts).map(pids => pids.reduce((sum, pid) => sum + cpuSeconds(pid), 0))
   const threads = () => parts.worker.map(threadUse)
   const [before, threadsBefore] = [used(), threads()]
-  const sent = await load(Math.ceil((Number(seconds) * 1000) / INTERVAL_MS))
+  const sent = await load(Math.ceil((Number(seconds) * 1000) / INTERVAL_MS), ...pace)
   const [after, threadsAfter] = [used(), threads()]
   const batches = sent.reduce((sum, each) => sum + each.batches, 0)
   const usByThread = new Map<string, number>()
