@@ -3,7 +3,7 @@
 // of vulnerabilities; PostgreSQL and the agent, processes of their own, are counted beside it. Prints one JSON line.
 import { readdirSync, readFileSync } from 'node:fs'
 import { startSiteProcess } from '../test/support/site.ts'
-import { rssMb, threadUse, usedBetween } from './process-cpu.ts'
+import { memoryMb, rssMb, threadUse, usedBetween } from './process-cpu.ts'
 
 const [seconds = 60, settleSeconds = 60] = process.argv.slice(2).map(Number)
 /** Threads that wake less often than this a second are not shown. */
@@ -46,6 +46,7 @@ try {
       seconds,
       ...sumOf(used[0]!),
       rss_mb: rssMb(pid),
+      ...memoryMb(pid),
       by_thread: Object.fromEntries(shown.map(thread => [thread.name, sumOf([thread])])),
       others: pids
         .slice(1)

@@ -13,6 +13,16 @@ export function cpuSeconds(pid: number): number {
 export const rssMb = (pid: number): number =>
   Math.round(Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024)
 
+/**
+ * What of the memory of a process is its own share (mappings that others have too are divided by their number), what is
+ * not of a file, MB, and so cannot be had back from a disk.
+ */
+export function memoryMb(pid: number): { readonly pss_mb: number; readonly anonymous_mb: number } {
+  const text = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8')
+  const of = (name: string): number => Math.round(Number(new RegExp(`^${name}: +(\\d+)`, 'm').exec(text)![1]) / 1024)
+  return { pss_mb: of('Pss'), anonymous_mb: of('Anonymous') }
+}
+
 type ThreadUse = { readonly name: string; readonly cpuNs: number; readonly wakeUps: number }
 
 /** What each living thread has used so far, by its number. A thread that ends while it is read is left out. */

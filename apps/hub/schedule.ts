@@ -239,8 +239,8 @@ const HAS_WORK = sql.join(
 )
 
 /**
- * The tasks that are due, and that this hub now has to start. One statement, which writes nothing while none is due: most
- * hubs have no rows of most kinds, and each task would be a job with a handful of statements.
+ * The tasks that are due, and that this hub now has to start. One statement, which writes nothing while none is due:
+ * most hubs have no rows of most kinds, and each task would be a job with a handful of statements.
  */
 async function claimDue(tx: Tx): Promise<Task[]> {
   const periods = tasks.map(task => ({ key: `schedule.${task.name}`, seconds: task.periodSeconds }))

@@ -1,7 +1,7 @@
 // The executable of this agent on disk, and how it gives way to another version: the old one stays beside the new one
 // until that has proved itself, and the process becomes the new program in place, so that whoever started it sees no
 // end.
-import { dlopen, ptr } from 'bun:ffi'
+import { ptr } from 'bun:ffi'
 import {
   closeSync,
   constants,
@@ -15,8 +15,7 @@ import {
 } from 'node:fs'
 import { dirname } from 'node:path'
 import { syncPath } from '../../files/replace-file.ts'
-
-const LIBC = ['libc.so.6', `libc.musl-${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}.so.1`]
+import { cLibrary } from '../../process/c-library.ts'
 
 export class Installation {
   readonly executable: string
@@ -93,15 +92,9 @@ export class Installation {
   become(): string {
     const strings = [this.executable, ...this.#args].map(text => Buffer.from(`${text}\0`))
     const argv = new BigUint64Array([...strings.map(text => BigInt(ptr(text))), 0n])
-    for (const name of LIBC) {
-      try {
-        const libc = dlopen(name, { execv: { args: ['ptr', 'ptr'], returns: 'i32' } })
-        libc.symbols.execv(ptr(strings[0]!), ptr(argv))
-        return 'the system refuses to run the executable'
-      } catch {
-        // Another C library: try the next name.
-      }
-    }
-    return 'there is no C library to call'
+    const library = cLibrary({ execv: { args: ['ptr', 'ptr'], returns: 'i32' } })
+    if (library === null) return 'there is no C library to call'
+    library.symbols.execv(ptr(strings[0]!), ptr(argv))
+    return 'the system refuses to run the executable'
   }
 }

@@ -25,11 +25,11 @@ const PENDING_BYTES_MAX = 64 * 1024 * 1024
  * How often a writer looks how old what waits is: that reads the state of every partition, and the bound of age is of
  * hours.
  */
-const AGE_LOOK_MS = 100
+const AGE_CHECK_MS = 100
 
 /**
- * KEYS: state, a stream a group. ARGV: most bytes, most age or 0 where it is not looked at, then partition, count, bytes
- * a group. Returns the last position of each group, or 0 at the bound. The state is read and written once for all
+ * KEYS: state, a stream a group. ARGV: most bytes, most age or 0 where it is not looked at, then partition, count,
+ * bytes a group. Returns the last position of each group, or 0 at the bound. The state is read and written once for all
  * groups.
  */
 const PUBLISH = new RedisScript(`${LUA_NOW}${LUA_TEXT}
@@ -117,8 +117,8 @@ type RedisBusWriterOptions = {
 
 /**
  * The writer of the Redis bus, one for each process. Entries that arrive while a script runs, or before the pace of
- * commits lets the next one run, go with it together, so batches of a server keep their order. A script without a response is not sent again: its publishers get `failed`, and
- * the agents send again.
+ * commits lets the next one run, go with it together, so batches of a server keep their order. A script without a
+ * response is not sent again: its publishers get `failed`, and the agents send again.
  */
 export class RedisBusWriter implements BusWriter {
   private readonly options: RedisBusWriterOptions
@@ -128,7 +128,7 @@ export class RedisBusWriter implements BusWriter {
   private isFailing = false
   private readonly pace: CommitPace
   /** When the age of what waits is looked at next, on the monotonic clock. */
-  private ageLookAtMs = 0
+  private ageCheckAtMs = 0
   private readonly lostBatches = new LostBatches()
   private readonly onReady = (): void => void this.countLost().catch(error => this.options.onError(redisCause(error)))
 
@@ -183,8 +183,8 @@ export class RedisBusWriter implements BusWriter {
       else byPartition.set(partition, [entry])
     }
     const scriptKeys = [keys.busState]
-    const looksAtAge = performance.now() >= this.ageLookAtMs
-    const args: (string | number | Buffer)[] = [bytesMax, looksAtAge ? ageMaxMs : 0]
+    const checksAge = performance.now() >= this.ageCheckAtMs
+    const args: (string | number | Buffer)[] = [bytesMax, checksAge ? ageMaxMs : 0]
     for (const [partition, entries] of byPartition) {
       scriptKeys.push(keys.stream(partition))
       args.push(partition, entries.length, entries.length === 1 ? asBuffer(entries[0]!) : Buffer.concat(entries))
@@ -192,7 +192,7 @@ export class RedisBusWriter implements BusWriter {
     try {
       const lasts = await PUBLISH.run(redis, scriptKeys, args)
       if (!Array.isArray(lasts)) return 'full'
-      if (looksAtAge) this.ageLookAtMs = performance.now() + AGE_LOOK_MS
+      if (checksAge) this.ageCheckAtMs = performance.now() + AGE_CHECK_MS
       await whenReplicated(redis, replicas)
       const atMs = performance.now()
       for (const [index, [partition, entries]] of [...byPartition].entries())
