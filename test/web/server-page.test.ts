@@ -181,7 +181,7 @@ describe('the page of a server', () => {
       .first()
       .getByRole('row', { name: /Critical.*\/var/ })
       .waitFor()
-    await page.getByRole('row', { name: /97 > 95 holds/ }).waitFor()
+    await page.getByRole('row', { name: /Now it is still open: the newest value is 97.*97 > 95 holds/ }).waitFor()
     await page.keyboard.press('ArrowRight')
     await page.getByText('No check applies to this server.').waitFor()
     await page.keyboard.press('ArrowRight')

@@ -1,6 +1,7 @@
 // Values that many viewers share, and what is shared of one that cannot be had.
 import { expect, test } from 'bun:test'
 import { RecentValues } from '../../apps/hub/web/live/recent-values.ts'
+import { until } from '../support/until.ts'
 
 const rig = <T>(maxAgeMs: number, outcomes: (T | Error)[]) => {
   const clock = { nowMs: 0 }
@@ -15,6 +16,7 @@ const rig = <T>(maxAgeMs: number, outcomes: (T | Error)[]) => {
     clock,
     calls,
     values,
+    make,
     get: (key = 'key') => values.get(key, make),
     getFresh: () => values.getFresh('key', make),
   }
@@ -48,6 +50,16 @@ test('the last value stays at hand while the next cannot be had, as long as it i
   expect(values.last('key', 30_000)).toBe('old')
   clock.nowMs = 30_001
   expect(values.last('key', 30_000)).toBeNull()
+})
+
+test('what is at hand is given at once, and the next is begun after it', async () => {
+  const { clock, calls, get, values, make } = rig(4_000, ['old', 'new'])
+  await get()
+  clock.nowMs = 5_000
+  expect(await values.of('key', 'at_hand', make)).toBe('old')
+  expect(calls.count).toBe(1)
+  await until('the next is made', () => calls.count === 2)
+  expect(await values.of('key', 'at_hand', make)).toBe('new')
 })
 
 test('of too many keys the one goes that was asked for least recently', async () => {

@@ -29,7 +29,7 @@ const isNotOver = hasWindow(() => sql`true`)
  * The silences of each status. One condition each, and no `case … = status`: what that one lets through the planner
  * takes for one row in two hundred, and it joins page and users by looking at each user for each silence.
  */
-const ofStatus: Readonly<Record<SilenceStatus, SQL>> = {
+export const ofStatus: Readonly<Record<SilenceStatus, SQL>> = {
   cancelled: isNotNull(silences.cancelledAt),
   active: sql`(${isNotCancelled} and ${isActive})`,
   scheduled: sql`(${isNotCancelled} and ${isNotOver} and not ${isActive})`,

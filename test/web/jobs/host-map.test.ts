@@ -6,7 +6,7 @@ import type { Browser, Page } from 'playwright-core'
 import { SimulatedAgent } from '../../support/simulated-agent.ts'
 import { type SiteProcess, startSiteProcess } from '../../support/site.ts'
 import { until } from '../../support/until.ts'
-import { closeContexts, sharedBrowser, signIn } from '../browser.ts'
+import { closeContexts, sharedBrowser, signIn, violationsOf } from '../browser.ts'
 
 const AXE = readFileSync(Bun.resolveSync('axe-core/axe.min.js', import.meta.dir), 'utf8')
 
@@ -189,6 +189,7 @@ test('columns of the table are chosen and stand in the address, metrics among th
   // The name of a server is always there.
   expect(await dialog.getByLabel('Name').isDisabled()).toBe(true)
   await dialog.getByLabel('Memory').uncheck()
+  await dialog.getByLabel('CPU, 3 hours').check()
   await dialog.getByLabel('Add a metric').selectOption({ label: 'Disk usage' })
   await dialog.getByRole('checkbox', { name: 'Disk usage' }).waitFor()
   await press('Done')
@@ -196,6 +197,8 @@ test('columns of the table are chosen and stand in the address, metrics among th
   await head('Memory').waitFor({ state: 'detached' })
   await head('Disk usage').waitFor()
   await page.getByRole('row').filter({ hasText: 'db-1' }).getByRole('cell').last().getByText(/^97/).waitFor()
+  await page.getByRole('img', { name: 'CPU in the last 3 hours: 20.0 % to 20.0 %' }).waitFor()
+  expect(await violationsOf(page)).toEqual([])
   const cols = new URL(page.url()).searchParams.get('cols')?.split(',') ?? []
   expect([cols.at(-1), cols.includes('memory'), cols.includes('cpu')]).toEqual(['disk_used_percent', false, true])
   await page.getByRole('button', { name: 'Columns' }).click()

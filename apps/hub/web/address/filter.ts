@@ -1,7 +1,7 @@
 // The filter language of every list: words search, `key:value` chooses, `-` in front excludes, `key:>80` compares.
 // `state:down tag:web dc:fra cpu:>80 -tag:test "two words"`
 
-type FilterTerm = {
+export type FilterTerm = {
   /** Null: a word that is searched for. */
   readonly key: string | null
   readonly isExcluded: boolean
@@ -53,8 +53,10 @@ export function toggledTerm(text: string, key: string, value: string): string {
 /** What a list knows of an item, for a filter: texts to search in, and its values by key. */
 export type Filtered = {
   readonly words: readonly (string | null)[]
-  readonly values: Readonly<Record<string, string | number | null | readonly string[]>>
+  readonly values: Readonly<Record<string, FilterValue>>
 }
+
+export type FilterValue = string | number | null | readonly string[]
 
 function compares(value: number, { operator, value: wanted }: FilterTerm): boolean {
   const limit = Number(wanted)
@@ -75,7 +77,8 @@ function compares(value: number, { operator, value: wanted }: FilterTerm): boole
 function hasTerm(item: Filtered, term: FilterTerm): boolean {
   const wanted = term.value.toLowerCase()
   if (term.key === null) return item.words.some(word => word?.toLowerCase().includes(wanted) === true)
-  const value = item.values[term.key]
+  // Keys are typed: `constructor` names no value.
+  const value = Object.hasOwn(item.values, term.key) ? item.values[term.key] : undefined
   if (value === undefined || value === null) return false
   if (typeof value === 'number') return compares(value, term)
   if (typeof value === 'string') return value.toLowerCase() === wanted

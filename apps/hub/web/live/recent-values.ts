@@ -10,6 +10,8 @@ import { LRUCache } from 'lru-cache'
 export type Freshness = 'now' | 'recent' | 'at_hand'
 
 const AT_HAND_MS = 6_000
+/** The next value is begun when the answer with the one at hand has gone out: its reading would delay it. */
+const NEXT_AFTER_MS = 50
 
 /** How long a failure is returned to all before the next attempt. */
 const FAILURE_AGE_MS = 2_000
@@ -45,11 +47,11 @@ export class RecentValues<T> {
   /** A value as fresh as is wanted. Rejects like `make`. */
   async of(key: string, wanted: Freshness, make: () => Promise<T>): Promise<T> {
     if (wanted === 'now') return this.getFresh(key, make)
-    const next = this.get(key, make)
     const known = wanted === 'at_hand' ? this.last(key, AT_HAND_MS) : null
-    if (known === null) return next
+    if (known === null) return this.get(key, make)
     // Whoever waits for the next value is told why there is none.
-    next.catch(() => {})
+    const begin = (): void => void this.get(key, make).catch(() => {})
+    setTimeout(begin, NEXT_AFTER_MS).unref()
     return known
   }
 

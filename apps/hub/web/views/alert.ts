@@ -1,6 +1,6 @@
 // One alert: what it is about, why it is as it is, what happened to it, who was told, and what else happened then.
 import { and, desc, eq, sql } from 'drizzle-orm'
-import { alertingPath, parseAlerting, type SeriesAlerting } from '../../../../core/admin-api/alerting.ts'
+import { alertingPath, parseAlerting } from '../../../../core/admin-api/alerting.ts'
 import type { Operator } from '../../../../core/alerting/rules/rule.ts'
 import { alertsByIds } from '../../alerts/alert-list.ts'
 import { commentsOf } from '../../alerts/alerts.ts'
@@ -9,6 +9,7 @@ import { alertEvents } from '../../platform/db/schema.ts'
 import { notFound } from '../../platform/http/api-error.ts'
 import { isUuid } from '../../platform/http/request-schema.ts'
 import { type AlertFace, facesWhere } from './alerts.ts'
+import { type Decision, decisionOfRule, decisionOfSeries } from './decision.ts'
 import type { View } from './view.ts'
 
 const EVENTS_SHOWN = 100
@@ -16,6 +17,8 @@ const DELIVERIES_SHOWN = 50
 const OTHERS_SHOWN = 20
 const MEMBERS_SHOWN = 200
 const AROUND_MINUTES = 15
+/** Names of more servers would be most of the page. */
+const MAP_SERVERS_MAX = 1_000
 
 export type AlertView = {
   readonly alert: AlertFace
@@ -63,24 +66,24 @@ export type AlertView = {
   /** In how many people's inboxes it stands, and how many have read it there. */
   readonly inboxes: { readonly people: number; readonly read: number }
   /** What the collector does with the series now; null: it does not say. */
-  readonly why: WhyNow | null
+  readonly why: Decision | null
   /** Of the same server within a quarter of an hour, and the same alert before. */
   readonly around: readonly AlertFace[]
   readonly before: readonly AlertFace[]
+  /** Of an incident: the alerts of its servers, the newest. */
   readonly members: readonly AlertFace[]
+  /** All its servers, as a map shows them; null: it is no incident. */
+  readonly map: IncidentMap | null
 }
 
-type WhyNow = {
-  /** The collector's own words, in English. */
-  readonly decision: string
-  /** None: the rule covers no series like this one any more. */
-  readonly state: SeriesAlerting['state'] | 'none'
-  readonly lastValue: number | null
-  /** It fires since the series is silent. */
-  readonly isSilent: boolean
-  readonly isFlapping: boolean
-  /** Why nobody would be told of an event now. */
-  readonly suppressedBy: SeriesAlerting['suppressed_by']
+/** Servers of an incident by data centre; the marks are those of the host map, one for each server. */
+export type IncidentMap = {
+  readonly groups: readonly { readonly datacenter: string; readonly marks: string }[]
+  /** In the order of the marks. */
+  readonly servers: readonly { readonly id: string; readonly name: string }[]
+  readonly down: number
+  /** Servers that found no place. */
+  readonly leftOut: number
 }
 
 type DeliveryRow = {
@@ -107,14 +110,9 @@ async function whyOf(
   const answer = await hub.collectors.query(target, 'alerting', alertingPath(companyId, serverId))
   const alerting = answer?.status === 200 ? parseAlerting(answer.body) : null
   const series = alerting?.series.find(each => each.rule_id === ruleId && each.series_key === seriesKey)
-  if (series)
-    return {
-      ...{ decision: series.decision, state: series.state, lastValue: series.last_value },
-      ...{ isSilent: series.no_data, isFlapping: series.flapping, suppressedBy: series.suppressed_by },
-    }
-  const decision = alerting?.rules.find(each => each.rule_id === ruleId)?.decision
-  if (decision === undefined) return null
-  return { decision, state: 'none', lastValue: null, isSilent: false, isFlapping: false, suppressedBy: null }
+  if (series) return decisionOfSeries(series)
+  const rule = alerting?.rules.find(each => each.rule_id === ruleId)
+  return rule === undefined ? null : decisionOfRule(rule)
 }
 
 async function eventsOf(hub: Hub, companyId: string, alertId: string): Promise<AlertView['events']> {
@@ -159,6 +157,29 @@ async function inboxesOf(hub: Hub, companyId: string, alertId: string): Promise<
   return row ?? { people: 0, read: 0 }
 }
 
+async function incidentMap(hub: Hub, companyId: string, alertId: string): Promise<IncidentMap> {
+  const rows = await hub.database.db.execute<{
+    id: string
+    name: string
+    dc: string
+    is_down: boolean
+    count: number
+  }>(sql`
+    select s.id, s.name, coalesce(s.datacenter, '') as dc, x.is_down, (count(*) over ())::int as count
+    from (select server_id, bool_or(state in ('open', 'acknowledged', 'grouped')) as is_down from monitoring_alerts
+      where company_id = ${companyId} and group_id = ${alertId} group by server_id) x
+      join servers s on s.company_id = ${companyId} and s.id = x.server_id
+    order by s.datacenter nulls last, lower(s.name), s.id limit ${MAP_SERVERS_MAX}`)
+  const groups = new Map<string, string>()
+  for (const { dc, is_down } of rows) groups.set(dc, (groups.get(dc) ?? '') + (is_down ? 'd' : '.'))
+  return {
+    groups: [...groups].map(([datacenter, marks]) => ({ datacenter, marks })),
+    servers: rows.map(({ id, name }) => ({ id, name })),
+    down: rows.filter(row => row.is_down).length,
+    leftOut: (rows[0]?.count ?? 0) - rows.length,
+  }
+}
+
 export const alertView: View<AlertView> = {
   permissions: ['monitoring.view'],
   optional: ['notifications.view'],
@@ -173,7 +194,7 @@ export const alertView: View<AlertView> = {
     const { alert } = row
     const opened = sql`${alert.openedAt.toISOString()}::timestamptz`
     const around = sql`make_interval(mins => ${AROUND_MINUTES})`
-    const [rule, comments, events, deliveries, inboxes, why, others, before, members] = await Promise.all([
+    const [rule, comments, events, deliveries, inboxes, why, others, before, members, map] = await Promise.all([
       ruleOf(hub, companyId, alert.ruleId),
       commentsOf(db, id),
       eventsOf(hub, companyId, id),
@@ -193,6 +214,7 @@ export const alertView: View<AlertView> = {
         OTHERS_SHOWN,
       ),
       alert.type === 'group_down' ? facesWhere(hub, companyId, sql`x.group_id = ${id}`, MEMBERS_SHOWN) : [],
+      alert.type === 'group_down' ? incidentMap(hub, companyId, id) : null,
     ])
     return {
       alert: face,
@@ -218,6 +240,7 @@ export const alertView: View<AlertView> = {
       around: others,
       before,
       members,
+      map,
     }
   },
 }

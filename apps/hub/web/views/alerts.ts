@@ -11,8 +11,10 @@ import { type AlertRow, alertColumns, alertJoins } from '../live/active-alerts.t
 import { alertWeeks, type DayCounts, isWeekKey } from '../live/alert-weeks.ts'
 import type { View, ViewContext } from './view.ts'
 
-const WINDOW = 60
+/** Some screens, so that the next rows are there before one has scrolled to them. */
+const WINDOW = 120
 const GROUPS_MAX = 200
+const INNER_GROUPS_MAX = 10
 const IDS_MAX = 10_000
 const NAMES_SHOWN = 10
 
@@ -40,10 +42,19 @@ export type AlertFace = {
   readonly isFlapping: boolean
   /** Of an incident: how many servers are in it. */
   readonly groupSize: number | null
+  /** Null: it was not looked up, or the viewer may not see who is told. */
+  readonly told: Told | null
 }
+
+/** Messages by what became of them, and the people in whose inbox it stands. */
+type Told = { readonly arrived: number; readonly failed: number; readonly waiting: number; readonly people: number }
 
 export type AlertGroup = {
   readonly key: string
+  /** The key of the group that it stands in; null: in none. */
+  readonly within: string | null
+  /** Groups within it that found no place. */
+  readonly leftOut: number
   readonly name: string
   readonly count: number
   readonly unacknowledged: number
@@ -108,7 +119,24 @@ const toFace = (row: AlertRow): AlertFace => ({
   isSuppressed: row.suppressed,
   isFlapping: row.flapping,
   groupSize: row.type === 'group_down' ? (row.group_size ?? 0) : null,
+  told: null,
 })
+
+/** The rows with who was told of them, where the viewer may see that. */
+async function withTold({ hub, companyId, may }: ViewContext, faces: readonly AlertFace[]): Promise<AlertFace[]> {
+  if (!may('notifications.view') || faces.length === 0) return [...faces]
+  const rows = await hub.database.db.execute<Told & { id: string }>(sql`
+    select asked.id, d.arrived, d.failed, d.waiting, n.people
+    from unnest(${uuidList(faces.map(({ id }) => id))}::uuid[]) as asked (id)
+      cross join lateral (select (count(*) filter (where state = 'delivered'))::int as arrived,
+          (count(*) filter (where state = 'failed'))::int as failed,
+          (count(*) filter (where state not in ('delivered', 'failed')))::int as waiting
+        from notification_deliveries where company_id = ${companyId} and alert_id = asked.id) d
+      cross join lateral (select count(distinct user_id)::int as people
+        from notifications where company_id = ${companyId} and alert_id = asked.id) n`)
+  const byId = new Map(rows.map(({ id, ...told }) => [id, told]))
+  return faces.map(face => ({ ...face, told: byId.get(face.id) ?? null }))
+}
 
 /** Alerts of a company that meet a condition on `x`, the newest first. */
 export async function facesWhere(hub: Hub, companyId: string, where: SQL, limit: number): Promise<AlertFace[]> {
@@ -187,54 +215,79 @@ const groupings: Readonly<Record<string, (row: AlertRow) => readonly (string | n
 
 type Weeks = ReadonlyMap<string, readonly DayCounts[]> | null
 
+type Grouped = { readonly group: AlertGroup; readonly members: readonly AlertRow[] }
+
+function groupOf(key: string, members: readonly AlertRow[], weeks: Weeks): AlertGroup {
+  const worst = severities.findLast(severity => members.some(row => row.severity === severity)) ?? 'info'
+  return {
+    ...{ key, within: null, leftOut: 0, name: key, worst, incidentSize: null },
+    count: members.length,
+    unacknowledged: members.filter(row => row.state === 'open').length,
+    oldestAtMs: members.reduce(
+      (oldest, row) => Math.min(oldest, new Date(row.opened_at).getTime()),
+      Number.MAX_SAFE_INTEGER,
+    ),
+    servers: new Set(members.map(row => row.server_id)).size,
+    week: weeks?.get(key) ?? null,
+  }
+}
+
+/** The worst first, of those the greatest. */
 function groupsOf(
   rows: readonly AlertRow[],
   keysOf: (row: AlertRow) => readonly (string | null)[],
   weeks: Weeks,
-): AlertGroup[] {
-  const members = new Map<string, AlertRow[]>()
+): Grouped[] {
+  const byKey = new Map<string, AlertRow[]>()
   for (const row of rows)
     for (const key of keysOf(row)) {
-      const known = members.get(key ?? '')
+      const known = byKey.get(key ?? '')
       if (known) known.push(row)
-      else members.set(key ?? '', [row])
+      else byKey.set(key ?? '', [row])
     }
-  return [...members]
-    .map(([key, own]): AlertGroup => {
-      const worst = severities.findLast(severity => own.some(row => row.severity === severity)) ?? 'info'
-      return {
-        key,
-        name: key,
-        count: own.length,
-        unacknowledged: own.filter(row => row.state === 'open').length,
-        worst,
-        oldestAtMs: own.reduce(
-          (oldest, row) => Math.min(oldest, new Date(row.opened_at).getTime()),
-          Number.MAX_SAFE_INTEGER,
-        ),
-        servers: new Set(own.map(row => row.server_id)).size,
-        week: weeks?.get(key) ?? null,
-        incidentSize: null,
-      }
-    })
-    .sort((one, other) => severities.indexOf(other.worst) - severities.indexOf(one.worst) || other.count - one.count)
-    .slice(0, GROUPS_MAX)
+  return [...byKey]
+    .map(([key, members]) => ({ group: groupOf(key, members, weeks), members }))
+    .sort(
+      ({ group: one }, { group: other }) =>
+        severities.indexOf(other.worst) - severities.indexOf(one.worst) || other.count - one.count,
+    )
 }
 
 /** The alerts that match in groups of this kind. */
-async function groupsBy(context: ViewContext, matching: readonly AlertRow[], group: string): Promise<AlertGroup[]> {
-  const keysOf = groupings[group] ?? (() => [null])
-  if (group !== 'incident') {
-    const weeks = isWeekKey(group) ? (await alertWeeks(context.hub, context.companyId, group)).byKey : null
+async function outerGroups(context: ViewContext, matching: readonly AlertRow[], kind: string): Promise<Grouped[]> {
+  const keysOf = groupings[kind] ?? (() => [null])
+  if (kind !== 'incident') {
+    const weeks = isWeekKey(kind) ? (await alertWeeks(context.hub, context.companyId, kind)).byKey : null
     return groupsOf(matching, keysOf, weeks)
   }
   const incidents = new Map(matching.filter(row => row.type === 'group_down').map(row => [row.id, row]))
   const parts = incidents.size === 0 ? [] : await partsOfIncidents(context, [...incidents.keys()])
-  return groupsOf([...matching, ...parts], keysOf, null).map(group => {
+  return groupsOf([...matching, ...parts], keysOf, null).map(({ group, members }) => {
     const incident = incidents.get(group.key)
-    if (incident === undefined) return group
+    if (incident === undefined) return { group, members }
     const size = incident.group_size ?? 0
-    return { ...group, name: incident.series_key, servers: Math.max(group.servers, size), incidentSize: size }
+    const servers = Math.max(group.servers, size)
+    return { group: { ...group, name: incident.series_key, servers, incidentSize: size }, members }
+  })
+}
+
+/** An incident is one cause: it stands in no other group. */
+const isInner = (kind: string): boolean => Object.hasOwn(groupings, kind) && kind !== 'incident'
+
+/** By `group=rule` or `group=rule,dc`: each group, then the groups within it. Null: there is no such grouping. */
+async function groupsBy(context: ViewContext, matching: readonly AlertRow[]): Promise<AlertGroup[] | null> {
+  const [outer = '', inner = ''] = context.param('group').split(',')
+  if (!Object.hasOwn(groupings, outer)) return null
+  const groups = (await outerGroups(context, matching, outer)).slice(0, GROUPS_MAX)
+  const keysOf = isInner(inner) && inner !== outer ? groupings[inner] : undefined
+  if (keysOf === undefined) return groups.map(({ group }) => group)
+  return groups.flatMap(({ group, members }) => {
+    const within = groupsOf(members, keysOf, null)
+    const shown = within.slice(0, INNER_GROUPS_MAX)
+    return [
+      { ...group, leftOut: within.length - shown.length },
+      ...shown.map(each => ({ ...each.group, within: group.key })),
+    ]
   })
 }
 
@@ -250,14 +303,14 @@ function facet(rows: readonly AlertRow[], keyOf: (row: AlertRow) => string | nul
 
 export const alertsView: View<AlertsView> = {
   permissions: ['monitoring.view'],
+  optional: ['notifications.view'],
   params: ['q', 'group', 'offset'],
   async make(context) {
     const { param } = context
     const { all, matching } = await matchingAlerts(context)
-    const isGrouped = Object.hasOwn(groupings, param('group'))
     const [{ days, byKey }, groups] = await Promise.all([
       alertWeeks(context.hub, context.companyId, 'severity'),
-      isGrouped ? groupsBy(context, matching, param('group')) : null,
+      groupsBy(context, matching),
     ])
     const offset = Math.min(Math.max(0, Math.floor(Number(param('offset')) || 0)), Math.max(0, matching.length - 1))
     const counts = { critical: 0, warning: 0, info: 0 }
@@ -268,7 +321,7 @@ export const alertsView: View<AlertsView> = {
       severities: counts,
       unacknowledged: all.filter(row => row.state === 'open').length,
       offset,
-      rows: groups === null ? matching.slice(offset, offset + WINDOW).map(toFace) : [],
+      rows: groups === null ? await withTold(context, matching.slice(offset, offset + WINDOW).map(toFace)) : [],
       groups,
       week: {
         days,

@@ -7,24 +7,21 @@ import { isUuid } from '../../platform/http/request-schema.ts'
 import { findRule } from '../../rules/rule-list.ts'
 import { alertsOfRule, silencesOfRule, versionsOfRule } from '../../rules/rule-page.ts'
 import type { FleetServer } from '../live/fleet.ts'
+import { type Decision, decisionOfRule, decisionOfSeries } from './decision.ts'
 import { type RuleRow, ruleActivity, toRuleRow } from './rules.ts'
 import type { View } from './view.ts'
 
 /** Servers of a page whose collector is asked what the rule does on them. */
 const SERVERS_SHOWN = 15
 
-/** What a rule does on a server: its worst series; null: nothing is known. */
-type RuleOnServer = {
-  readonly state: 'firing' | 'pending' | 'ok' | 'none'
-  readonly series: number
-  /** The collector's own words, of the worst series. */
-  readonly decision: string
-}
-
 export type CoveredServer = Pick<
   FleetServer,
   'id' | 'name' | 'status' | 'connectivity' | 'isSilenced' | 'lastSeenAtMs'
-> & { readonly hasAgent: boolean; readonly now: RuleOnServer | null }
+> & {
+  readonly hasAgent: boolean
+  /** What the rule does there: of its worst series; null: nothing is known. */
+  readonly now: Decision | null
+}
 
 type UncoveredServer = Pick<FleetServer, 'id' | 'name' | 'tags' | 'environment' | 'role' | 'datacenter'>
 
@@ -79,16 +76,16 @@ const isCovered = (scope: RuleScope, ids: ReadonlySet<string>, server: FleetServ
 const WORST = ['firing', 'pending', 'ok'] as const
 
 /** What the collector says of a rule on a server; null where it does not answer. */
-async function askOf(hub: Hub, companyId: string, serverId: string, ruleId: string): Promise<RuleOnServer | null> {
+async function askOf(hub: Hub, companyId: string, serverId: string, ruleId: string): Promise<Decision | null> {
   const target = await hub.collectors.targetOfServer(companyId, serverId)
   const answer = target ? await hub.collectors.query(target, 'alerting', alertingPath(companyId, serverId)) : null
   const said = answer?.status === 200 ? parseAlerting(answer.body) : null
   if (said === null) return null
   const series = said.series.filter(each => each.rule_id === ruleId)
   const [worst] = series.toSorted((one, other) => WORST.indexOf(one.state) - WORST.indexOf(other.state))
-  if (worst) return { state: worst.state, series: series.length, decision: worst.decision }
-  const decision = said.rules.find(each => each.rule_id === ruleId)?.decision
-  return decision === undefined ? null : { state: 'none', series: 0, decision }
+  if (worst) return decisionOfSeries(worst)
+  const rule = said.rules.find(each => each.rule_id === ruleId)
+  return rule === undefined ? null : decisionOfRule(rule)
 }
 
 const time = (text: string): number => new Date(text).getTime()

@@ -1,14 +1,15 @@
 // The servers of a company: a window of those that match, as a table, as cards or as a map shows them.
 import type { Severity } from '../../../../core/alerting/rules/rule.ts'
 import { metricByName, type Unit } from '../../../../core/series/catalogue.ts'
-import { type Filtered, matchesFilter, parseFilter } from '../address/filter.ts'
+import { type FilterValue, matchesFilter, parseFilter } from '../address/filter.ts'
+import { type CpuTrend, cpuTrends } from '../live/cpu-trends.ts'
 import type { Connectivity, FleetServer } from '../live/fleet.ts'
 import type { LiveServer } from '../live/live-servers.ts'
 import type { CollectorState, ServerValues } from '../live/newest-values.ts'
 import type { View, ViewContext } from './view.ts'
 
-/** How many rows one answer has: more than fit on a screen. */
-const WINDOW = 60
+/** How many rows one answer has: some screens, so that the next ones are there before one has scrolled to them. */
+const WINDOW = 120
 const FACETS_MAX = 30
 
 export type ServerRow = {
@@ -30,6 +31,8 @@ export type ServerRow = {
   readonly values: Omit<ServerValues, 'sampledAtMs'> | null
   /** Newest values of the metrics that were chosen as columns, in their order; of several series the largest. */
   readonly metrics?: readonly (number | null)[]
+  /** Where that column was chosen; null: not known. */
+  readonly cpuTrend?: CpuTrend | null
 }
 
 /** Values that servers have for a key of the filter, the most frequent first. */
@@ -59,35 +62,40 @@ export async function liveServers(context: ViewContext) {
   return { servers, collector: state }
 }
 
-/** A server as the filter sees it. */
-const filteredServer = (server: LiveServer): Filtered => ({
-  words: [server.name, server.hostname, server.address],
-  values: {
-    state: [
-      server.connectivity,
-      server.status,
-      ...(server.openAlerts > 0 ? ['alerts'] : []),
-      ...(server.isSilenced ? ['silenced'] : []),
-    ],
-    tag: server.tags,
-    env: server.environment,
-    role: server.role,
-    dc: server.datacenter,
-    alerts: server.openAlerts,
-    worst: server.worst,
-    version: server.agentVersion,
-    name: server.name,
-    cpu: server.values?.cpu ?? null,
-    memory: server.values?.memory ?? null,
-    disk: server.values?.disk ?? null,
-    load: server.values?.load ?? null,
-  },
-})
+/** What a filter can ask of a server, by its keys. */
+const filterValues: Readonly<Record<string, (server: LiveServer) => FilterValue>> = {
+  state: server => [
+    server.connectivity,
+    server.status,
+    ...(server.openAlerts > 0 ? ['alerts'] : []),
+    ...(server.isSilenced ? ['silenced'] : []),
+  ],
+  tag: server => server.tags,
+  env: server => server.environment,
+  role: server => server.role,
+  dc: server => server.datacenter,
+  alerts: server => server.openAlerts,
+  worst: server => server.worst,
+  version: server => server.agentVersion,
+  name: server => server.name,
+  cpu: server => server.values?.cpu ?? null,
+  memory: server => server.values?.memory ?? null,
+  disk: server => server.values?.disk ?? null,
+  load: server => server.values?.load ?? null,
+}
 
-/** The servers that match a filter, by name as the fleet has them. */
+/** The servers that match a filter, by name as the fleet has them. Of each only what the filter asks is looked up. */
 export function matchingServers(servers: readonly LiveServer[], filter: string): readonly LiveServer[] {
   const terms = parseFilter(filter)
-  return terms.length === 0 ? servers : servers.filter(server => matchesFilter(filteredServer(server), terms))
+  if (terms.length === 0) return servers
+  const hasWords = terms.some(({ key }) => key === null)
+  const asked = Object.entries(filterValues).filter(([key]) => terms.some(term => term.key === key))
+  return servers.filter(server => {
+    const values: Record<string, FilterValue> = {}
+    for (const [key, read] of asked) values[key] = read(server)
+    const words = hasWords ? [server.name, server.hostname, server.address] : []
+    return matchesFilter({ words, values }, terms)
+  })
 }
 
 const rankOf = (server: FleetServer): number =>
@@ -175,13 +183,19 @@ export function sortedServers(
   return keyed.map(({ server }) => server)
 }
 
+/** Views of the same few seconds share their array of servers: who filters or scrolls does not count them again. */
+const knownCounts = new WeakMap<readonly FleetServer[], ServerCounts>()
+
 export function serverCounts(fleet: readonly FleetServer[]): ServerCounts {
+  const known = knownCounts.get(fleet)
+  if (known) return known
   const counts = { all: fleet.length, online: 0, down: 0, unknown: 0, maintenance: 0, draft: 0, alerts: 0 }
   for (const { connectivity, status, openAlerts } of fleet) {
     counts[connectivity]++
     if (status === 'maintenance' || status === 'draft') counts[status]++
     if (openAlerts > 0) counts.alerts++
   }
+  knownCounts.set(fleet, counts)
   return counts
 }
 
@@ -204,13 +218,22 @@ function tagFacet(fleet: readonly FleetServer[]): Facet {
   return frequent(counts)
 }
 
+type Facets = Readonly<Record<string, Facet>>
+const knownFacets = new WeakMap<readonly FleetServer[], Facets>()
+
 /** What the filter of servers can be completed with. */
-export const serverFacets = (fleet: readonly FleetServer[]): Readonly<Record<string, Facet>> => ({
-  tag: tagFacet(fleet),
-  env: facetOf(fleet, server => server.environment),
-  role: facetOf(fleet, server => server.role),
-  dc: facetOf(fleet, server => server.datacenter),
-})
+export function serverFacets(fleet: readonly FleetServer[]): Facets {
+  const known = knownFacets.get(fleet)
+  if (known) return known
+  const facets = {
+    tag: tagFacet(fleet),
+    env: facetOf(fleet, server => server.environment),
+    role: facetOf(fleet, server => server.role),
+    dc: facetOf(fleet, server => server.datacenter),
+  }
+  knownFacets.set(fleet, facets)
+  return facets
+}
 
 /** A server as a row shows it: seen when it was last heard or sampled. */
 export function toServerRow(server: LiveServer): ServerRow {
@@ -229,6 +252,26 @@ export function toServerRow(server: LiveServer): ServerRow {
   }
 }
 
+/** The column of lines, which costs the collector a question for each row. */
+const TREND_COLUMN = 'trend'
+
+/** The rows of a window, with what the columns that were chosen show besides. */
+async function shownRows(
+  { hub, companyId, param }: ViewContext,
+  shown: readonly LiveServer[],
+  metrics: readonly MetricColumn[],
+): Promise<ServerRow[]> {
+  const rows = shown.map(server =>
+    metrics.length === 0
+      ? toServerRow(server)
+      : { ...toServerRow(server), metrics: metrics.map(({ newestOf }) => newestOf(server)) },
+  )
+  if (!param('cols').split(',').includes(TREND_COLUMN)) return rows
+  const ids = rows.map(({ id }) => id)
+  const trends = await cpuTrends(hub, companyId, ids)
+  return rows.map((row, at) => ({ ...row, cpuTrend: trends[at] ?? null }))
+}
+
 export const serversView: View<ServersView> = {
   permissions: ['monitoring.view', 'servers.view'],
   params: ['q', 'sort', 'offset', 'cols'],
@@ -241,13 +284,7 @@ export const serversView: View<ServersView> = {
       counts: serverCounts(servers),
       matching: matching.length,
       offset,
-      rows: matching
-        .slice(offset, offset + WINDOW)
-        .map(server =>
-          metrics.length === 0
-            ? toServerRow(server)
-            : { ...toServerRow(server), metrics: metrics.map(({ newestOf }) => newestOf(server)) },
-        ),
+      rows: await shownRows(context, matching.slice(offset, offset + WINDOW), metrics),
       metrics: metrics.map(({ name, unit }) => ({ name, unit })),
       facets: serverFacets(servers),
       collector,

@@ -3,14 +3,12 @@ import { sql } from 'drizzle-orm'
 import type { RuleScope } from '../../../../core/alerting/rules/rule.ts'
 import type { Recurrence } from '../../../../core/lifecycle/silence-windows.ts'
 import { uuidList } from '../../platform/db/transaction.ts'
-import { statusOf } from '../../silences/silence-list.ts'
+import { ofStatus, statusOf } from '../../silences/silence-list.ts'
 import type { SilenceStatus } from '../../silences/silence-response.ts'
-import { type Filtered, matchesFilter, parseFilter } from '../address/filter.ts'
+import { silencesMeeting } from './silence-filter.ts'
 import type { View, ViewContext } from './view.ts'
 
 const WINDOW = 60
-/** Older ones are found over the API. */
-const READ_MAX = 2_000
 
 export type SilenceRow = {
   readonly id: string
@@ -30,54 +28,57 @@ export type SilenceRow = {
 }
 
 export type SilencesView = {
-  /** Of those that are looked at, current or past. */
+  /** Of the current ones, or of the past ones. */
   readonly total: number
   readonly matching: number
   readonly offset: number
   readonly rows: readonly SilenceRow[]
 }
 
-/** What a filter looks at. */
 type Stored = {
   id: string
   scope: RuleScope
   server_count: number
-  /** Of the names that the filter asks for, those whose servers the silence covers. */
-  asked_servers: string[]
   starts_at: string
   ends_at: string
   cancelled_at: string | null
   reason: string
   by: string | null
   rule_ids: string[]
-  rule_names: string[] | null
   recurrence: Recurrence | null
 }
 
-type Details = { id: string; server_names: string[] | null; hidden: number }
+type Details = { id: string; server_names: string[] | null; rule_names: string[] | null; hidden: number }
 
-/** Of what is over the last ones, of what holds or is to come the first. */
-function storedSilences(
-  { hub, companyId }: ViewContext,
-  isPast: boolean,
-  askedServers: readonly string[],
-): Promise<readonly Stored[]> {
-  const over = sql`(q.cancelled_at is not null or (q.ends_at <= now() and q.recurrence is null))`
-  return hub.database.db.execute<Stored>(sql`
-    with asked as (select s.id, lower(s.name) as name from servers s where s.company_id = ${companyId}
-      and lower(s.name) in (select jsonb_array_elements_text(${JSON.stringify(askedServers)}::jsonb)))
-    select q.id, q.scope, cardinality(q.resolved_server_ids) as server_count,
-      array(select a.name from asked a
-        where coalesce((q.scope ->> 'all')::boolean, false) or a.id = any(q.resolved_server_ids)) as asked_servers,
-      q.starts_at, q.ends_at, q.cancelled_at, q.reason, u.name as by, q.rule_ids,
-      (select array_agg(r.name order by r.name) from monitoring_rules r
-        where r.company_id = ${companyId} and r.id = any(q.rule_ids)) as rule_names, q.recurrence
-    from monitoring_silences q left join users u on u.id = q.created_by
-    where q.company_id = ${companyId} and q.deleted_at is null and q.recurrence_of is null and ${isPast ? over : sql`not ${over}`}
-    order by ${isPast ? sql`q.ends_at desc` : sql`q.starts_at, q.ends_at`}, q.id limit ${READ_MAX}`)
+const isOver = sql`(${ofStatus.cancelled} or ${ofStatus.expired})`
+
+/** Those that are over, or those that hold or are to come, each in its order. */
+function silencesOf({ companyId, param }: ViewContext) {
+  const isPast = param('past') !== ''
+  const from = sql`from monitoring_silences left join users u on u.id = monitoring_silences.created_by
+    where monitoring_silences.company_id = ${companyId} and monitoring_silences.deleted_at is null
+      and monitoring_silences.recurrence_of is null and ${isPast ? isOver : sql`not ${isOver}`}`
+  const order = isPast ? sql`ends_at desc` : sql`starts_at, ends_at`
+  return { from, order, meets: silencesMeeting(companyId, param('q')) }
 }
 
-/** What costs a look at servers and alerts for each: of the silences that are shown. */
+async function countSilences(context: ViewContext): Promise<{ readonly total: number; readonly matching: number }> {
+  const { from, meets } = silencesOf(context)
+  const [row] = await context.hub.database.db.execute<{ total: number; matching: number }>(
+    sql`select count(*)::int as total, (count(*) filter (where ${meets}))::int as matching ${from}`,
+  )
+  return row ?? { total: 0, matching: 0 }
+}
+
+function shownSilences(context: ViewContext, offset: number): Promise<readonly Stored[]> {
+  const { from, order, meets } = silencesOf(context)
+  return context.hub.database.db.execute<Stored>(sql`
+    select monitoring_silences.id, scope, cardinality(resolved_server_ids) as server_count, starts_at, ends_at,
+      cancelled_at, reason, u.name as by, rule_ids, recurrence
+    ${from} and ${meets} order by ${order}, monitoring_silences.id limit ${WINDOW} offset ${offset}`)
+}
+
+/** What costs a look at servers, rules and alerts for each: of the silences that are shown. */
 async function detailsOf(
   { hub, companyId }: ViewContext,
   ids: readonly string[],
@@ -86,6 +87,8 @@ async function detailsOf(
     select q.id,
       (select array_agg(n.name order by n.name) from (select s.name from servers s
         where s.company_id = ${companyId} and s.id = any(q.resolved_server_ids) order by lower(s.name) limit 3) n) as server_names,
+      (select array_agg(r.name order by r.name) from monitoring_rules r
+        where r.company_id = ${companyId} and r.id = any(q.rule_ids)) as rule_names,
       (select count(*)::int from monitoring_alerts x where x.company_id = ${companyId}
         and x.state in ('open', 'acknowledged') and x.suppressed
         and (coalesce((q.scope ->> 'all')::boolean, false) or x.server_id = any(q.resolved_server_ids))
@@ -99,22 +102,6 @@ function toStatus({ cancelled_at, starts_at, ends_at, recurrence }: Stored, nowM
   return statusOf({ cancelledAt, startsAt: new Date(starts_at), endsAt: new Date(ends_at), recurrence }, nowMs)
 }
 
-const filtered = (row: Stored, status: SilenceStatus): Filtered => ({
-  words: [row.reason, row.by, ...(row.rule_names ?? [])],
-  values: {
-    state: status,
-    server: row.asked_servers,
-    rule: row.rule_names,
-    by: row.by,
-    tag: row.scope.tags,
-    env: row.scope.environments,
-    role: row.scope.roles,
-    dc: row.scope.datacenters,
-    servers: row.scope.all ? null : row.server_count,
-    repeat: row.recurrence?.frequency ?? null,
-  },
-})
-
 const toRow = (row: Stored, status: SilenceStatus, details: Details | undefined): SilenceRow => ({
   ...{ id: row.id, status, scope: row.scope, reason: row.reason, by: row.by, recurrence: row.recurrence },
   serverCount: row.scope.all ? null : row.server_count,
@@ -122,7 +109,7 @@ const toRow = (row: Stored, status: SilenceStatus, details: Details | undefined)
   startsAtMs: new Date(row.starts_at).getTime(),
   endsAtMs: new Date(row.ends_at).getTime(),
   ruleIds: row.rule_ids,
-  ruleNames: row.rule_names ?? [],
+  ruleNames: details?.rule_names ?? [],
   hiddenAlerts: details?.hidden ?? 0,
 })
 
@@ -131,24 +118,15 @@ export const silencesView: View<SilencesView> = {
   params: ['past', 'q', 'offset'],
   async make(context) {
     const { hub, param } = context
-    const terms = parseFilter(param('q'))
-    const askedServers = terms.filter(({ key }) => key === 'server').map(({ value }) => value.toLowerCase())
-    const stored = await storedSilences(context, param('past') !== '', askedServers)
-    const nowMs = hub.now()
-    const matching = stored
-      .map(row => ({ row, status: toStatus(row, nowMs) }))
-      .filter(({ row, status }) => matchesFilter(filtered(row, status), terms))
-    const offset = Math.min(Math.max(0, Math.floor(Number(param('offset')) || 0)), Math.max(0, matching.length - 1))
-    const shown = matching.slice(offset, offset + WINDOW)
+    const { total, matching } = await countSilences(context)
+    const offset = Math.min(Math.max(0, Math.floor(Number(param('offset')) || 0)), Math.max(0, matching - 1))
+    const shown = await shownSilences(context, offset)
     const details = await detailsOf(
       context,
-      shown.map(({ row }) => row.id),
+      shown.map(({ id }) => id),
     )
-    return {
-      total: stored.length,
-      matching: matching.length,
-      offset,
-      rows: shown.map(({ row, status }) => toRow(row, status, details.get(row.id))),
-    }
+    const nowMs = hub.now()
+    const rows = shown.map(row => toRow(row, toStatus(row, nowMs), details.get(row.id)))
+    return { total, matching, offset, rows }
   },
 }

@@ -26,6 +26,8 @@ export const alertsWords = {
   silenced: { en: 'Silenced', vi: 'Đã tắt tiếng' },
   flapping: { en: 'Flapping', vi: 'Chập chờn' },
   group_by: { en: 'Group by', vi: 'Nhóm theo' },
+  group_then: { en: 'then by', vi: 'rồi theo' },
+  group_more: { en: 'and {count} more', vi: 'và {count} nhóm khác' },
   group_none: { en: 'not at all', vi: 'không nhóm' },
   group_rule: { en: 'rule', vi: 'quy tắc' },
   group_server: { en: 'server', vi: 'máy chủ' },
@@ -113,40 +115,6 @@ export const alertsWords = {
     en: 'Nobody was told: the server is decommissioned.',
     vi: 'Không báo cho ai: máy chủ đã ngừng sử dụng.',
   },
-  now_ok: {
-    en: 'Now the condition does not hold: the newest value is {value}.',
-    vi: 'Hiện tại điều kiện không đúng: giá trị mới nhất là {value}.',
-  },
-  now_pending: {
-    en: 'Now the condition holds, but not for long enough yet: the newest value is {value}.',
-    vi: 'Hiện tại điều kiện đúng nhưng chưa đủ lâu: giá trị mới nhất là {value}.',
-  },
-  now_firing: {
-    en: 'Now it is still open: the newest value is {value}.',
-    vi: 'Hiện tại cảnh báo vẫn mở: giá trị mới nhất là {value}.',
-  },
-  now_silent: {
-    en: 'Now it is open because the series sends nothing.',
-    vi: 'Hiện tại cảnh báo mở vì chuỗi đo không gửi dữ liệu.',
-  },
-  now_none: {
-    en: 'Now the rule judges no series of this server.',
-    vi: 'Hiện tại quy tắc không xét chuỗi đo nào của máy chủ này.',
-  },
-  now_flapping: {
-    en: 'It flaps: nobody is told until it is calm.',
-    vi: 'Cảnh báo chập chờn: không báo cho ai đến khi ổn định.',
-  },
-  now_maintenance: {
-    en: 'Nobody is told now: the server is in maintenance.',
-    vi: 'Hiện không báo cho ai: máy chủ đang bảo trì.',
-  },
-  now_silence: { en: 'Nobody is told now: a silence covers it.', vi: 'Hiện không báo cho ai: đang tắt tiếng.' },
-  now_decommissioned: {
-    en: 'Nobody is told now: the server is decommissioned.',
-    vi: 'Hiện không báo cho ai: máy chủ đã ngừng sử dụng.',
-  },
-  collector_says: { en: 'The collector says:', vi: 'Bộ thu thập cho biết (tiếng Anh):' },
   pending_note: {
     en: 'Dashed strip: it held for {time} before the alert opened.',
     vi: 'Dải nét đứt: điều kiện đúng trong {time} trước khi cảnh báo mở.',
@@ -169,6 +137,12 @@ export const alertsWords = {
     vi: 'Bộ thu thập hiện không cho biết lý do.',
   },
   told: { en: 'Who was told', vi: 'Đã báo cho ai' },
+  told_short: { en: 'Told', vi: 'Đã báo' },
+  told_arrived: { en: '{count} {count|message|messages} arrived', vi: '{count} tin đã tới' },
+  told_lost: { en: '{count} failed', vi: '{count} tin thất bại' },
+  told_waiting: { en: '{count} on the way', vi: '{count} tin đang gửi' },
+  told_people: { en: 'in {count} {count|inbox|inboxes}', vi: 'trong {count} hộp thông báo' },
+  told_none: { en: 'nobody yet', vi: 'chưa báo ai' },
   told_nobody: { en: 'No message was sent by e-mail or webhook.', vi: 'Chưa gửi tin qua e-mail hay webhook.' },
   told_hidden: {
     en: 'You need the permission notifications.view to see who was told.',
@@ -194,6 +168,24 @@ export const alertsWords = {
   around: { en: 'Same server, within 15 minutes', vi: 'Cùng máy chủ, trong 15 phút' },
   before: { en: 'The same alert before', vi: 'Cùng cảnh báo trước đây' },
   members: { en: 'Servers of the incident', vi: 'Máy chủ trong sự cố' },
+  incident_map: { en: 'Map of the incident', vi: 'Bản đồ sự cố' },
+  incident_map_label: {
+    en: 'Map of the {count} {count|server|servers} of the incident. Arrows move from cell to cell, Enter opens the server.',
+    vi: 'Bản đồ {count} máy chủ của sự cố. Phím mũi tên chuyển giữa các ô, Enter mở máy chủ.',
+  },
+  incident_down: {
+    en: '{down} of {count} {count|server|servers} still down.',
+    vi: 'Còn {down} trên {count} máy chủ chưa hoạt động.',
+  },
+  incident_left_out: {
+    en: '{count} more servers have no place in the map.',
+    vi: '{count} máy chủ khác không có chỗ trên bản đồ.',
+  },
+  incident_hint: {
+    en: 'Point at a cell, or move to it with the arrows. Enter or a click opens the server.',
+    vi: 'Trỏ vào một ô hoặc dùng phím mũi tên. Enter hoặc nhấp để mở máy chủ.',
+  },
+  incident_back: { en: 'Reports again', vi: 'Đã báo cáo trở lại' },
   nothing: { en: 'Nothing.', vi: 'Không có.' },
   part_of: { en: 'Part of an incident', vi: 'Thuộc một sự cố' },
   peak: { en: 'Worst value {value}', vi: 'Giá trị xấu nhất {value}' },

@@ -37,6 +37,11 @@ export const serversWords = {
   tags_remove: { en: 'Remove tags', vi: 'Bỏ nhãn' },
   tags_hint: { en: 'Several are divided by commas.', vi: 'Nhiều nhãn cách nhau bằng dấu phẩy.' },
   agent_version: { en: 'Agent', vi: 'Agent' },
+  trend: { en: 'CPU, 3 hours', vi: 'CPU, 3 giờ' },
+  trend_text: {
+    en: 'CPU in the last 3 hours: {min} to {max}',
+    vi: 'CPU trong 3 giờ qua: từ {min} đến {max}',
+  },
   columns: { en: 'Columns', vi: 'Cột' },
   columns_usual: { en: 'The usual ones', vi: 'Như mặc định' },
   add_metric: { en: 'Add a metric', vi: 'Thêm chỉ số' },

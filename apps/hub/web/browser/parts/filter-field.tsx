@@ -14,7 +14,8 @@ const t = textsOf(shellWords)
 
 /** The field that `/` leads to. */
 export const FILTER_ID = 'filter'
-const TYPING_MS = 120
+/** Keys in a burst are one question; who types slower has an answer for each. */
+const TYPING_MS = 60
 const OPTIONS_MAX = 12
 
 /** Values by key of the filter, each with how many have it; -1: not counted. */

@@ -45,8 +45,15 @@ type Props<Row> = {
 
 /** Rows above and below what is seen. */
 const OVERSCAN = 8
-/** A window is asked for so that what is seen lies in its middle. */
-const AHEAD = 20
+/** The next window is asked for while so many rows of this one are still ahead, */
+const NEAR = 30
+/** and it begins so many rows before what is seen: most of it lies where one scrolls to. */
+const BEHIND = 20
+/** Shortly after it is needed, so that a jump asks once; again where an answer stays away. */
+const ASK_MS = 30
+const ASK_AGAIN_MS = 1_000
+/** Who is so many rows further waits for no answer to what was asked before. */
+const JUMP_ROWS = 200
 
 /** The height of a row as the style has it, by density and width, and by the table where a card holds more. */
 const rowHeight = (body: HTMLElement | null): number =>
@@ -80,6 +87,35 @@ function useSeen(body: { readonly current: HTMLElement | null }, total: number):
     }
   }, [body, total])
   return seen
+}
+
+type Window = { readonly rows: readonly unknown[]; readonly total: number; readonly offset: number }
+
+/**
+ * Asks for the rows that are seen or soon will be. One answer is waited for before the next is asked for, with what is
+ * seen by then: who scrolls on and on gets rows all the way.
+ */
+function useWindows(seen: Seen, { rows, total, offset }: Window, onOffset: Props<unknown>['onOffset']): void {
+  const end = offset + rows.length
+  const isBefore = offset > 0 && seen.from < offset + NEAR
+  const isAfter = end < total && seen.to > end - NEAR
+  // Up the list most of the window lies above what is seen; where both ends are near, what is seen decides.
+  const isUp = isBefore && seen.to <= end
+  const wanted = Math.min(seen.from - BEHIND, isUp ? seen.to + BEHIND - rows.length : seen.from)
+  const last = Math.max(0, total - rows.length)
+  const ask = useRef(() => {})
+  ask.current = () => onOffset?.(Math.min(last, Math.max(0, wanted)))
+  const isWanted = onOffset !== undefined && (isBefore || isAfter)
+  const far = Math.round(seen.from / JUMP_ROWS)
+  useEffect(() => {
+    if (!isWanted) return
+    const timer = setTimeout(() => ask.current(), ASK_MS)
+    const again = setInterval(() => ask.current(), ASK_AGAIN_MS)
+    return () => {
+      clearTimeout(timer)
+      clearInterval(again)
+    }
+  }, [isWanted, offset, far])
 }
 
 /** An empty row as high as the rows that are not drawn. */
@@ -154,13 +190,7 @@ export function Table<Row>(props: Props<Row>) {
   const seen = useSeen(body, total)
   const from = Math.max(seen.from, offset)
   const to = Math.max(from, Math.min(seen.to, offset + rows.length))
-  const isOutside = seen.from < offset || seen.to > offset + rows.length
-  const { onOffset } = props
-  useEffect(() => {
-    if (!isOutside || onOffset === undefined || total <= rows.length) return
-    const timer = setTimeout(() => onOffset(Math.max(0, seen.from - AHEAD)), 60)
-    return () => clearTimeout(timer)
-  }, [isOutside, onOffset, seen.from, total, rows.length])
+  useWindows(seen, given, props.onOffset)
   const width = columns.length + (selection ? 1 : 0)
   return (
     <>

@@ -7,6 +7,7 @@ import type { Hub } from '../../../hub-context.ts'
 import { askAlerting } from '../../../servers/collector-questions.ts'
 import { rangeOf, type TimeRange } from '../../address/time-range.ts'
 import { partsOfSeries } from '../alerts.ts'
+import { type Decision, decisionOfRule, decisionOfSeries } from '../decision.ts'
 import type { View } from '../view.ts'
 import { type CollectorState, shownServer } from './head.ts'
 
@@ -101,11 +102,29 @@ export const serverAlertsView: View<AlertsView> = {
   },
 }
 
-export type DecisionsView = {
-  readonly series: readonly SeriesAlerting[]
-  readonly rules: readonly RuleAlerting[]
-  readonly collector: CollectorState
+type DecisionOnServer = Decision & {
+  readonly ruleId: string
+  /** Null for an invalid rule. */
+  readonly ruleName: string | null
+  /** Empty where the rule covers no series. */
+  readonly seriesKey: string
+  readonly unit: string | null
+  readonly lastSampleAtMs: number | null
 }
+
+export type DecisionsView = { readonly rows: readonly DecisionOnServer[]; readonly collector: CollectorState }
+
+const ofSeries = (series: SeriesAlerting): DecisionOnServer => ({
+  ...{ ruleId: series.rule_id, ruleName: series.rule_name, seriesKey: series.series_key },
+  unit: partsOfSeries('threshold', series.series_key).unit,
+  lastSampleAtMs: series.last_sample_at === null ? null : Date.parse(series.last_sample_at),
+  ...decisionOfSeries(series),
+})
+
+const ofRule = (rule: RuleAlerting): DecisionOnServer => ({
+  ...{ ruleId: rule.rule_id, ruleName: rule.rule_name, seriesKey: '', unit: null, lastSampleAtMs: null },
+  ...decisionOfRule(rule),
+})
 
 export const serverDecisionsView: View<DecisionsView> = {
   permissions: ['monitoring.view', 'servers.view'],
@@ -115,6 +134,7 @@ export const serverDecisionsView: View<DecisionsView> = {
   async make(context) {
     const { server } = await shownServer(context)
     const { data, note } = await askAlerting(context.hub, { id: server.id, companyId: context.companyId })
-    return { series: data?.series ?? [], rules: data?.rules ?? [], collector: note.reason ?? 'ok' }
+    const rows = [...(data?.series ?? []).map(ofSeries), ...(data?.rules ?? []).map(ofRule)]
+    return { rows, collector: note.reason ?? 'ok' }
   },
 }

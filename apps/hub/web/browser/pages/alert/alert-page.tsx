@@ -24,6 +24,7 @@ import './alert.css'
 import { AlertChart } from './alert-chart.tsx'
 import { Deliveries, Timeline } from './alert-story.tsx'
 import { Why } from './alert-why.tsx'
+import { MapOfIncident } from './incident-map.tsx'
 
 const t = textsOf(alertsWords)
 
@@ -114,6 +115,7 @@ export function AlertPage() {
         <Deliveries data={data} />
         <Timeline data={data} />
       </div>
+      {data.map === null || !may('servers.view') ? null : <MapOfIncident data={data.map} />}
       {data.members.length > 0 ? <Others title={t('members')} alerts={data.members} /> : null}
       <Others title={t('around')} alerts={data.around} />
       <Others title={t('before')} alerts={data.before} />

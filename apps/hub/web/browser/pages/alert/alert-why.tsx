@@ -3,8 +3,9 @@ import type { AlertView } from '../../../views/alert.ts'
 import { alertsWords } from '../../../words/alerts.ts'
 import { rulesWords } from '../../../words/rules.ts'
 import { hrefTo } from '../../address/router.ts'
-import { count, duration, NOTHING, valueText } from '../../format.ts'
+import { count, duration, valueText } from '../../format.ts'
 import { metricTitle } from '../../metric-title.ts'
+import { DecisionText } from '../../parts/decision.tsx'
 import { may, textsOf } from '../../session.ts'
 import { operatorWords } from '../rules/condition-text.ts'
 
@@ -54,25 +55,6 @@ function quietText({ alert, suppressReason }: AlertView): string | null {
   return reason === undefined ? null : t(`quiet_${reason}`)
 }
 
-/** What is so now, in the language of the page; then the collector's own words, which say more. */
-function WhyNow({ data: { why, alert } }: { readonly data: AlertView }) {
-  if (why === null) return <p class="text">{t('why_unknown')}</p>
-  const value = why.lastValue === null ? NOTHING : valueText(alert.unit, why.lastValue)
-  const said = [
-    t(why.isSilent && why.state === 'firing' ? 'now_silent' : `now_${why.state}`, { value }),
-    why.isFlapping ? t('now_flapping') : '',
-    why.suppressedBy === null ? '' : t(`now_${why.suppressedBy}`),
-  ]
-  return (
-    <>
-      <p class="text">{said.filter(text => text !== '').join(' ')}</p>
-      <p class="text muted">
-        {t('collector_says')} <span lang="en">{why.decision}</span>
-      </p>
-    </>
-  )
-}
-
 export function Why({ data }: { readonly data: AlertView }) {
   const { rule, alert, peakValue } = data
   const isOver = alert.endedAtMs !== null
@@ -85,7 +67,11 @@ export function Why({ data }: { readonly data: AlertView }) {
           {text}
         </p>
       ))}
-      {isOver ? null : <WhyNow data={data} />}
+      {isOver ? null : data.why === null ? (
+        <p class="text">{t('why_unknown')}</p>
+      ) : (
+        <DecisionText now={data.why} unit={alert.unit} />
+      )}
       <dl class="facts">
         {alert.ruleName === null ? null : (
           <>

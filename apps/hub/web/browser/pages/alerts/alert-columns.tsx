@@ -5,8 +5,8 @@ import { hrefTo } from '../../address/router.ts'
 import { StateMark } from '../../parts/state-mark.tsx'
 import type { Column } from '../../parts/table.tsx'
 import { Time } from '../../parts/time.tsx'
-import { textsOf } from '../../session.ts'
-import { notesOf, readingOf, titleOf } from './alert-face.tsx'
+import { may, textsOf } from '../../session.ts'
+import { notesOf, readingOf, titleOf, toldOf } from './alert-face.tsx'
 
 const t = textsOf(alertsWords)
 
@@ -36,3 +36,8 @@ export const alertColumns: readonly Column<AlertFace>[] = [
   { key: 'since', title: t('since'), cell: alert => <Time atMs={alert.openedAtMs} form="when" /> },
   { key: 'notes', title: t('notes'), cell: notesOf },
 ]
+
+/** The columns of the list, where it is looked up who was told. */
+export const alertListColumns: readonly Column<AlertFace>[] = may('notifications.view')
+  ? [...alertColumns, { key: 'told', title: t('told_short'), from: 'medium', cell: toldOf }]
+  : alertColumns

@@ -41,3 +41,16 @@ export function notesOf(alert: AlertFace): string {
     .filter(note => note !== '')
     .join(' · ')
 }
+
+/** `2 messages arrived · 1 failed · in 3 inboxes`; empty where it is not known. */
+export function toldOf({ told }: AlertFace): string {
+  if (told === null) return ''
+  const { arrived, failed, waiting, people } = told
+  const said = [
+    arrived > 0 ? t('told_arrived', { count: arrived }) : '',
+    failed > 0 ? t('told_lost', { count: failed }) : '',
+    waiting > 0 ? t('told_waiting', { count: waiting }) : '',
+    people > 0 ? t('told_people', { count: people }) : '',
+  ].filter(text => text !== '')
+  return said.length === 0 ? t('told_none') : said.join(' · ')
+}

@@ -12,21 +12,37 @@ import { WeekBars } from './alert-week.tsx'
 
 const t = textsOf(alertsWords)
 
-export function groupName({ name, incidentSize }: AlertGroup): string {
+const kindsShown = (): readonly string[] => param('group').split(',')
+
+export function groupName({ name, incidentSize, within }: AlertGroup): string {
   if (incidentSize !== null) return `${t('group_down', { count: incidentSize })} · ${name}`
-  return name === '' ? t(param('group') === 'incident' ? 'group_no_incident' : 'group_nothing') : name
+  const isOfNoIncident = within === null && kindsShown()[0] === 'incident'
+  return name === '' ? t(isOfNoIncident ? 'group_no_incident' : 'group_nothing') : name
 }
 
-/** What a group stands for: an incident has a page of its own, all others are the list with one term more. */
-function hrefOfGroup({ key, incidentSize }: AlertGroup): string {
-  if (incidentSize !== null) return hrefTo('alert', { alert: key })
-  const isOfNone = param('group') === 'incident'
-  const term = isOfNone
-    ? { key: 'type', isExcluded: true, operator: '=' as const, value: 'group_down' }
-    : { key: param('group'), isExcluded: false, operator: '=' as const, value: key }
-  const q = key === '' && !isOfNone ? param('q') : filterText([...parseFilter(param('q')), term])
-  return hrefTo('alerts', {}, { q })
+/** What chooses the alerts of a group of this kind; none: the filter cannot say what they lack. */
+function termOf(kind: string, key: string) {
+  const isOfNone = kind === 'incident' && key === ''
+  if (isOfNone) return [{ key: 'type', isExcluded: true, operator: '=' as const, value: 'group_down' }]
+  return key === '' ? [] : [{ key: kind, isExcluded: false, operator: '=' as const, value: key }]
 }
+
+/** What a group stands for: an incident has a page of its own, all others are the list with a term more for each. */
+function hrefOfGroup({ key, within, incidentSize }: AlertGroup): string {
+  if (incidentSize !== null) return hrefTo('alert', { alert: key })
+  const [outer = '', inner = ''] = kindsShown()
+  const terms = within === null ? termOf(outer, key) : [...termOf(outer, within), ...termOf(inner, key)]
+  return hrefTo('alerts', {}, { q: filterText([...parseFilter(param('q')), ...terms]) })
+}
+
+const GroupLink = ({ group }: { readonly group: AlertGroup }) => (
+  <span class={group.within === null ? undefined : 'inner-group'}>
+    <a class="text" href={hrefOfGroup(group)}>
+      {groupName(group)}
+    </a>{' '}
+    {group.leftOut > 0 ? <span class="muted">{t('group_more', { count: group.leftOut })}</span> : null}
+  </span>
+)
 
 const weekColumn: Column<AlertGroup> = {
   key: 'week',
@@ -41,15 +57,11 @@ export const groupColumns = (): readonly Column<AlertGroup>[] => [
     key: 'name',
     title: t('group_name'),
     isName: true,
-    cell: group => (
-      <a class="text" href={hrefOfGroup(group)}>
-        {groupName(group)}
-      </a>
-    ),
+    cell: group => <GroupLink group={group} />,
   },
   { key: 'count', title: t('group_count'), isNumber: true, cell: group => count(group.count) },
   { key: 'open', title: t('group_unacknowledged'), isNumber: true, cell: group => count(group.unacknowledged) },
   { key: 'servers', title: t('group_servers'), isNumber: true, cell: group => count(group.servers) },
   { key: 'oldest', title: t('group_oldest'), cell: group => <Time atMs={group.oldestAtMs} /> },
-  ...(param('group') === 'incident' ? [] : [weekColumn]),
+  ...(kindsShown()[0] === 'incident' ? [] : [weekColumn]),
 ]

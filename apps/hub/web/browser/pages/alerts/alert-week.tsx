@@ -2,7 +2,7 @@
 import type { AlertsView } from '../../../views/alerts.ts'
 import { alertsWords } from '../../../words/alerts.ts'
 import { shellWords } from '../../../words/shell.ts'
-import { count, dayOfYear } from '../../format.ts'
+import { DayBars, type DayCount, DayTable } from '../../parts/day-bars.tsx'
 import { textsOf } from '../../session.ts'
 import './alerts.css'
 
@@ -10,109 +10,35 @@ const t = textsOf(alertsWords)
 const shell = textsOf(shellWords)
 
 type Week = AlertsView['week']['counts']
-type Day = Week[number]
 
-/** From the ground up: the worst stands on it, where bars are compared best. */
+/** The worst stands on the ground, where bars are compared best. */
 const stacked = ['critical', 'warning', 'info'] as const
-
-const STEP = 10
-const GAP = 2
 const HEIGHT = 40
-/** A day with a single alert is still seen beside one with a thousand. */
-const BAR_MIN = 3
-
-const openedOn = (day: Day): number => day.critical + day.warning + day.info
-const sumOf = (week: Week, of: (day: Day) => number): number => week.reduce((sum, day) => sum + of(day), 0)
 
 function summaryOf(week: Week): string {
-  const opened = sumOf(week, openedOn)
-  if (opened === 0) return t('week_none')
-  return t('week_summary', {
-    opened,
-    critical: sumOf(week, day => day.critical),
-    warning: sumOf(week, day => day.warning),
-    info: sumOf(week, day => day.info),
-  })
+  const of = (severity: (typeof stacked)[number]): number => week.reduce((sum, day) => sum + day[severity], 0)
+  const counts = { critical: of('critical'), warning: of('warning'), info: of('info') }
+  const opened = counts.critical + counts.warning + counts.info
+  return opened === 0 ? t('week_none') : t('week_summary', { opened, ...counts })
 }
 
-type BarProps = { readonly day: Day; readonly at: number; readonly most: number }
+const stacksOf = (week: Week): readonly DayCount[] =>
+  stacked.map(severity => ({
+    title: shell(`state_${severity}`),
+    counts: week.map(day => day[severity]),
+    bar: severity,
+  }))
 
-function Bar({ day, at, most }: BarProps) {
-  let ground = HEIGHT
-  return (
-    <>
-      {stacked.map(severity => {
-        if (day[severity] === 0) return null
-        const height = Math.max(BAR_MIN, (day[severity] / most) * (HEIGHT - BAR_MIN * stacked.length))
-        ground -= height
-        return (
-          <rect
-            key={severity}
-            class={severity}
-            x={at * STEP + GAP / 2}
-            y={ground}
-            width={STEP - GAP}
-            height={height - 1}
-          />
-        )
-      })}
-    </>
-  )
-}
-
-/** Seven bars on a scale of their own. */
-export function WeekBars({ week }: { readonly week: Week }) {
-  const most = Math.max(1, ...week.map(openedOn))
-  return (
-    <svg
-      class="week-bars"
-      role="img"
-      aria-label={summaryOf(week)}
-      viewBox={`0 0 ${week.length * STEP} ${HEIGHT}`}
-      preserveAspectRatio="none"
-    >
-      <title>{summaryOf(week)}</title>
-      {week.map((day, at) => (
-        <Bar day={day} at={at} most={most} key={at} />
-      ))}
-    </svg>
-  )
-}
-
-const WeekTable = ({ days, counts }: AlertsView['week']) => (
-  <table class="plain-table">
-    <thead>
-      <tr>
-        <th scope="col">{t('day')}</th>
-        {stacked.map(severity => (
-          <th scope="col" key={severity}>
-            {shell(`state_${severity}`)}
-          </th>
-        ))}
-      </tr>
-    </thead>
-    <tbody>
-      {days
-        .map((day, at) => (
-          <tr key={day}>
-            <th scope="row">{dayOfYear(day)}</th>
-            {stacked.map(severity => (
-              <td key={severity}>{count(counts[at]?.[severity] ?? 0)}</td>
-            ))}
-          </tr>
-        ))
-        .reverse()}
-    </tbody>
-  </table>
+export const WeekBars = ({ week }: { readonly week: Week }) => (
+  <span class="week-bars">
+    <DayBars label={summaryOf(week)} stacks={stacksOf(week)} height={HEIGHT} />
+  </span>
 )
 
 /** Of all alerts of the company, whatever the list is filtered by. */
-export const AlertWeek = ({ week }: { readonly week: AlertsView['week'] }) => (
+export const AlertWeek = ({ week: { days, counts } }: { readonly week: AlertsView['week'] }) => (
   <section class="panel alert-week" aria-label={t('week')}>
-    <WeekBars week={week.counts} />
-    <details class="day-table">
-      <summary>{summaryOf(week.counts)}</summary>
-      <WeekTable {...week} />
-    </details>
+    <WeekBars week={counts} />
+    <DayTable summary={summaryOf(counts)} day={t('day')} days={days} columns={stacksOf(counts)} />
   </section>
 )

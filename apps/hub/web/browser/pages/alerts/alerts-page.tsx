@@ -16,7 +16,7 @@ import { Table } from '../../parts/table.tsx'
 import { may, textsOf } from '../../session.ts'
 import { askView, usePageView } from '../../view.ts'
 import { type ActTarget, type AlertAct, AlertActDialog } from './alert-acts.tsx'
-import { alertColumns } from './alert-columns.tsx'
+import { alertListColumns } from './alert-columns.tsx'
 import { titleOf } from './alert-face.tsx'
 import { groupColumns, groupName } from './alert-groups.tsx'
 import { AlertWeek } from './alert-week.tsx'
@@ -26,18 +26,41 @@ const shell = textsOf(shellWords)
 
 const groupings = ['', 'rule', 'server', 'severity', 'tag', 'dc', 'incident'] as const
 
-const GroupChoice = () => (
-  <label class="inline">
-    <span class="muted">{t('group_by')}</span>
-    <select value={param('group')} onChange={event => setParams({ group: event.currentTarget.value, offset: null })}>
-      {groupings.map(name => (
-        <option value={name} key={name}>
-          {t(name === '' ? 'group_none' : `group_${name}`)}
-        </option>
-      ))}
-    </select>
-  </label>
-)
+type GroupingProps = { readonly at: 0 | 1; readonly chosen: readonly string[] }
+
+/** An incident is one cause and stands in no other group. */
+const choicesAt = ({ at, chosen }: GroupingProps) =>
+  groupings.filter(name => at === 0 || (name !== chosen[0] && name !== 'incident'))
+
+function Grouping({ at, chosen }: GroupingProps) {
+  const choose = (name: string): void => {
+    const next = at === 0 ? [name, ...chosen.slice(1).filter(each => each !== name)] : [chosen[0] ?? '', name]
+    // Who groups no more has no groups within groups either.
+    setParams({ group: next[0] === '' ? null : next.filter(each => each !== '').join(','), offset: null })
+  }
+  return (
+    <label class="inline">
+      <span class="muted">{t(at === 0 ? 'group_by' : 'group_then')}</span>
+      <select value={chosen[at] ?? ''} onChange={event => choose(event.currentTarget.value)}>
+        {choicesAt({ at, chosen }).map(name => (
+          <option value={name} key={name}>
+            {t(name === '' ? 'group_none' : `group_${name}`)}
+          </option>
+        ))}
+      </select>
+    </label>
+  )
+}
+
+function GroupChoice() {
+  const chosen = param('group').split(',')
+  return (
+    <>
+      <Grouping at={0} chosen={chosen} />
+      {chosen[0] === '' ? null : <Grouping at={1} chosen={chosen} />}
+    </>
+  )
+}
 
 const ActButtons = ({ onAsk }: { readonly onAsk: (act: AlertAct | 'silence') => void }) => (
   <>
@@ -145,7 +168,7 @@ function AlertList({ data, selection }: ListProps) {
         label={t('title')}
         columns={groupColumns()}
         rows={data.groups}
-        keyOf={group => group.key}
+        keyOf={group => JSON.stringify([group.within, group.key])}
         nameOf={groupName}
       />
     )
@@ -153,7 +176,7 @@ function AlertList({ data, selection }: ListProps) {
     <Table
       isTall
       label={t('title')}
-      columns={alertColumns}
+      columns={alertListColumns}
       rows={data.rows}
       keyOf={row => row.id}
       nameOf={row => `${titleOf(row)} · ${row.serverName}`}

@@ -3,6 +3,7 @@ import type { CoveredServer, RuleView } from '../../../views/rule.ts'
 import { rulesWords } from '../../../words/rules.ts'
 import { setParams } from '../../address/router.ts'
 import { count } from '../../format.ts'
+import { DecisionText } from '../../parts/decision.tsx'
 import { type MarkedState, StateMark } from '../../parts/state-mark.tsx'
 import { textsOf } from '../../session.ts'
 import { scopeText } from '../rules/condition-text.ts'
@@ -22,12 +23,12 @@ function OnServer({ server, data }: { readonly server: CoveredServer; readonly d
   if (!rule.isEnabled) return <span class="muted">{t('rule_is_off')}</span>
   if (rule.kind === 'agent_down') return <StateMark state={server.connectivity} />
   if (server.now === null) return <span class="muted">{t('now_unknown')}</span>
-  const { state, decision } = server.now
+  const { state } = server.now
   const mark: MarkedState = state === 'firing' ? rule.severity : MARKS[state]
   return (
     <>
-      <StateMark state={mark} isOutlined={state === 'pending'} text={t(`now_${state}`)} />{' '}
-      <span class="muted">{decision}</span>
+      <StateMark state={mark} isOutlined={state === 'pending'} text={t(`now_${state}`)} />
+      <DecisionText now={server.now} unit={rule.unit} />
     </>
   )
 }

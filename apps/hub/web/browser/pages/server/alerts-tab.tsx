@@ -3,9 +3,10 @@ import { matchPage } from '../../../address/site-map.ts'
 import type { AlertsView, DecisionsView, ServerAlert } from '../../../views/server/alerts.ts'
 import { serverWords } from '../../../words/server.ts'
 import { fullTime, valueText } from '../../format.ts'
+import { DecisionText } from '../../parts/decision.tsx'
 import { Fault } from '../../parts/fault.tsx'
 import { Skeleton } from '../../parts/skeleton.tsx'
-import { type MarkedState, StateMark } from '../../parts/state-mark.tsx'
+import { StateMark } from '../../parts/state-mark.tsx'
 import { Time } from '../../parts/time.tsx'
 import { shownEnds } from '../../parts/time-range/shown-range.ts'
 import { TimeRangePicker } from '../../parts/time-range/time-range.tsx'
@@ -85,19 +86,42 @@ function AlertsInRange({ serverId }: { readonly serverId: string }) {
   )
 }
 
-const marks: Readonly<Record<DecisionsView['series'][number]['state'], MarkedState>> = {
-  ok: 'ok',
-  pending: 'unknown',
-  firing: 'critical',
+type DecisionRow = DecisionsView['rows'][number]
+
+const DecisionState = ({ state }: Pick<DecisionRow, 'state'>) => {
+  if (state === 'none') return <span class="muted">{t('rule_uncovered')}</span>
+  const mark = state === 'firing' ? 'critical' : state === 'ok' ? 'ok' : 'unknown'
+  return <StateMark state={mark} text={t(`rule_${state}`)} />
 }
+
+const DecisionCells = ({ row }: { readonly row: DecisionRow }) => (
+  <tr>
+    <td>
+      <DecisionState state={row.state} />
+    </td>
+    <th scope="row" class="text">
+      {row.ruleName ?? row.ruleId}
+    </th>
+    <td data-title={t('series')} class="mono">
+      {row.seriesKey}
+    </td>
+    <td
+      class="decision"
+      data-title={t('decision')}
+      title={row.lastSampleAtMs === null ? undefined : fullTime(row.lastSampleAtMs)}
+    >
+      <DecisionText now={row} unit={row.unit} />
+    </td>
+  </tr>
+)
 
 function Decisions({ serverId }: { readonly serverId: string }) {
   const view = useView<DecisionsView>('server-decisions', { server: serverId })
   if (view.data === null)
     return view.fault === null ? <Skeleton lines={3} /> : <Fault fault={view.fault} onRetry={view.reload} />
-  const { series, rules, collector } = view.data
+  const { rows, collector } = view.data
   if (collector !== 'ok') return <p>{t(collector === 'no_data' ? 'no_decisions' : 'collector_silent')}</p>
-  if (series.length + rules.length === 0) return <p>{t('no_decisions')}</p>
+  if (rows.length === 0) return <p>{t('no_decisions')}</p>
   return (
     <div class="server-table">
       <table class="table">
@@ -110,37 +134,8 @@ function Decisions({ serverId }: { readonly serverId: string }) {
           </tr>
         </thead>
         <tbody>
-          {series.map(each => (
-            <tr key={`${each.rule_id} ${each.series_key}`}>
-              <td>
-                <StateMark state={marks[each.state]} text={t(`rule_${each.state}`)} />
-              </td>
-              <th scope="row" class="text">
-                {each.rule_name}
-              </th>
-              <td data-title={t('series')} class="mono">
-                {each.series_key}
-              </td>
-              <td
-                class="decision"
-                data-title={t('decision')}
-                title={each.last_sample_at === null ? undefined : fullTime(Date.parse(each.last_sample_at))}
-              >
-                {each.decision}
-              </td>
-            </tr>
-          ))}
-          {rules.map(each => (
-            <tr key={each.rule_id}>
-              <td class="muted">{t('rule_uncovered')}</td>
-              <th scope="row" class="text">
-                {each.rule_name ?? each.rule_id}
-              </th>
-              <td />
-              <td class="decision" data-title={t('decision')}>
-                {each.decision}
-              </td>
-            </tr>
+          {rows.map(row => (
+            <DecisionCells row={row} key={`${row.ruleId} ${row.seriesKey}`} />
           ))}
         </tbody>
       </table>

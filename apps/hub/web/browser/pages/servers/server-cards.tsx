@@ -56,21 +56,25 @@ type Props = { readonly data: ServersView; readonly onOffset: (offset: number) =
 export const ServerCards = ({ data, onOffset }: Props) => (
   <>
     <div class="cards">
-      {data.rows.map(server => (
+      {data.rows.slice(0, WINDOW).map(server => (
         <Card server={server} key={server.id} />
       ))}
     </div>
-    {data.matching > data.rows.length ? (
+    {data.matching > WINDOW ? (
       <p class="pager">
         <button type="button" disabled={data.offset === 0} onClick={() => onOffset(Math.max(0, data.offset - WINDOW))}>
           {t('previous')}
         </button>
         <span class="muted">
-          {t('range', { from: data.offset + 1, to: data.offset + data.rows.length, total: data.matching })}
+          {t('range', {
+            from: data.offset + 1,
+            to: Math.min(data.offset + WINDOW, data.matching),
+            total: data.matching,
+          })}
         </span>
         <button
           type="button"
-          disabled={data.offset + data.rows.length >= data.matching}
+          disabled={data.offset + WINDOW >= data.matching}
           onClick={() => onOffset(data.offset + WINDOW)}
         >
           {t('next')}

@@ -5,6 +5,7 @@ import { hrefTo } from '../../address/router.ts'
 import { count, decimal, NOTHING, valueText } from '../../format.ts'
 import { metricTitle } from '../../metric-title.ts'
 import { Meter } from '../../parts/meter.tsx'
+import { Sparkline } from '../../parts/sparkline.tsx'
 import { StateMark } from '../../parts/state-mark.tsx'
 import type { Column } from '../../parts/table.tsx'
 import { Tags } from '../../parts/tags.tsx'
@@ -81,8 +82,23 @@ const version: Column<ServerRow> = {
   cell: row => row.agentVersion ?? NOTHING,
 }
 
+/** How busy the server was: the line says it, and what is read out. */
+function CpuLine({ trend }: { readonly trend: ServerRow['cpuTrend'] }) {
+  const known = trend?.filter(value => value !== null) ?? []
+  if (trend == null || known.length === 0) return <>{NOTHING}</>
+  const [min, max] = [Math.min(...known), Math.max(...known)]
+  const label = t('trend_text', { min: valueText('percent', min), max: valueText('percent', max) })
+  return <Sparkline values={trend} max={100} label={label} />
+}
+
+const trend: Column<ServerRow> = {
+  key: 'trend',
+  title: t('trend'),
+  cell: row => <CpuLine trend={row.cpuTrend} />,
+}
+
 /** All columns that one can choose, besides metrics. */
-export const knownColumns: readonly Column<ServerRow>[] = [...serverColumns, version]
+export const knownColumns: readonly Column<ServerRow>[] = [...serverColumns, version, trend]
 
 /** The columns that the address names, in its order, with the name always among them; null: it names none. */
 export function chosenColumns(cols: string, metrics: ServersView['metrics']): readonly Column<ServerRow>[] | null {

@@ -1,0 +1,63 @@
+// The servers of an incident as a map, by data centre: which are lost still, and which are back.
+import { useMemo, useState } from 'preact/hooks'
+import type { IncidentMap } from '../../../views/alert.ts'
+import { alertsWords } from '../../../words/alerts.ts'
+import { mapWords } from '../../../words/map.ts'
+import { goTo, hrefTo } from '../../address/router.ts'
+import { HostMap } from '../../parts/host-map/host-map.tsx'
+import { StateMark } from '../../parts/state-mark.tsx'
+import { textsOf } from '../../session.ts'
+
+const t = textsOf(alertsWords)
+const map = textsOf(mapWords)
+
+/** A cell has a mark, and no value that would fill it. */
+const NO_LEVEL = '-'
+
+export function MapOfIncident({ data }: { readonly data: IncidentMap }) {
+  const [cell, setCell] = useState<number | null>(null)
+  const groups = useMemo(
+    () =>
+      data.groups.map(({ datacenter, marks }) => ({
+        captions: [map('caption', { name: datacenter === '' ? map('without') : datacenter, count: marks.length })],
+        levels: NO_LEVEL.repeat(marks.length),
+        marks,
+      })),
+    [data],
+  )
+  const server = cell === null ? undefined : data.servers[cell]
+  const isDown = cell !== null && groups.map(({ marks }) => marks).join('')[cell] === 'd'
+  const open = (at: number): void => {
+    const opened = data.servers[at]
+    if (opened !== undefined) goTo(hrefTo('server', { server: opened.id }))
+  }
+  return (
+    <section class="panel" aria-labelledby="incident-map">
+      <h2 id="incident-map">{t('incident_map')}</h2>
+      <p>{t('incident_down', { down: data.down, count: data.servers.length + data.leftOut })}</p>
+      {data.leftOut > 0 ? <p class="muted">{t('incident_left_out', { count: data.leftOut })}</p> : null}
+      <div class="map-cell" id="map-cell" role="status">
+        {server === undefined ? (
+          <span class="muted">{t('incident_hint')}</span>
+        ) : (
+          <>
+            <strong>
+              <a class="text" href={hrefTo('server', { server: server.id })}>
+                {server.name}
+              </a>
+            </strong>
+            {isDown ? <StateMark state="down" /> : <span>{t('incident_back')}</span>}
+          </>
+        )}
+      </div>
+      <HostMap
+        label={t('incident_map_label', { count: data.servers.length })}
+        groups={groups}
+        cell={cell}
+        onCell={setCell}
+        onOpen={open}
+        onCaption={() => {}}
+      />
+    </section>
+  )
+}

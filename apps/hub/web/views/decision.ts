@@ -1,0 +1,24 @@
+// What the collector decides about a series now, as pages say it in their own language.
+import type { RuleAlerting, SeriesAlerting } from '../../../../core/admin-api/alerting.ts'
+
+export type Decision = {
+  /** The collector's own words, in English. */
+  readonly decision: string
+  /** None: the rule covers no series of the server. */
+  readonly state: SeriesAlerting['state'] | 'none'
+  readonly lastValue: number | null
+  /** It fires since the series is silent. */
+  readonly isSilent: boolean
+  readonly isFlapping: boolean
+  /** Why nobody would be told of an event now. */
+  readonly suppressedBy: SeriesAlerting['suppressed_by']
+}
+
+export const decisionOfSeries = (series: SeriesAlerting): Decision => ({
+  ...{ decision: series.decision, state: series.state, lastValue: series.last_value },
+  ...{ isSilent: series.no_data, isFlapping: series.flapping, suppressedBy: series.suppressed_by },
+})
+
+export const decisionOfRule = ({ decision }: RuleAlerting): Decision => ({
+  ...{ decision, state: 'none', lastValue: null, isSilent: false, isFlapping: false, suppressedBy: null },
+})
