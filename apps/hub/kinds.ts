@@ -23,7 +23,7 @@ import { type Kind, withActs } from './resources/kind.ts'
 import { kindsOf } from './resources/kind-info.ts'
 import { outsideKinds } from './resources/outside-kinds.ts'
 
-/** The kinds of the registry. A new one is named here, and its routes in routes.ts. */
+/** The kinds of the registry. A new one is named here, and has its usual routes by that. */
 export const kinds: readonly Kind[] = [
   subnetKind,
   ipAddressKind,

@@ -17,6 +17,7 @@ import { iacRoutes } from './iac/routes.ts'
 import { identityRoutes } from './identity/routes.ts'
 import { inventoryRoutes } from './inventory/routes.ts'
 import { invitationRoutes } from './invitations/routes.ts'
+import { kinds } from './kinds.ts'
 import { licenseRoutes } from './licenses/routes.ts'
 import { loadBalancerRoutes } from './load-balancers/routes.ts'
 import { mobileRoutes } from './mobile/routes.ts'
@@ -28,6 +29,7 @@ import { overviewRoutes } from './overview/routes.ts'
 import type { Route } from './platform/http/route.ts'
 import { proxyRoutes } from './proxies/routes.ts'
 import { queueRoutes } from './queues/routes.ts'
+import { usualRoutes } from './resources/kind-routes.ts'
 import { ruleRoutes } from './rules/routes.ts'
 import { searchRoutes } from './search/routes.ts'
 import { securityManageRoutes } from './security/manage-routes.ts'
@@ -42,7 +44,7 @@ import { systemRoutes } from './system/routes.ts'
 import { teamRoutes } from './teams/routes.ts'
 import { webhookRoutes } from './webhooks/routes.ts'
 
-export const apiRoutes: readonly Route[] = [
+const groupRoutes: readonly Route[] = [
   ...licenseRoutes,
   ...serverRoutes,
   ...inventoryRoutes,
@@ -85,3 +87,11 @@ export const apiRoutes: readonly Route[] = [
   ...matcherRoutes,
   ...scanHostRoutes,
 ]
+
+const nameOf = ({ method, path }: Route): string => `${method} ${path}`
+const ofGroups = new Set(groupRoutes.map(nameOf))
+
+/** The usual routes of every kind, but those that its group has made its own. */
+const kindRoutes = kinds.flatMap(kind => usualRoutes(kind)).filter(each => !ofGroups.has(nameOf(each)))
+
+export const apiRoutes: readonly Route[] = [...groupRoutes, ...kindRoutes]

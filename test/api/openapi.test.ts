@@ -20,6 +20,12 @@ describe('the OpenAPI document', () => {
     )
   })
 
+  test('it says of each group what it is', () => {
+    const tags = document.tags as readonly { readonly name: string; readonly description: string }[]
+    expect(tags.length).toBeGreaterThan(25)
+    expect(tags.filter(({ name, description }) => description === name).map(({ name }) => name)).toEqual([])
+  })
+
   test('it has every route, and nothing else', () => {
     const expected = apiRoutes.flatMap(route => {
       const path = route.path.replace(/:([a-z_]+)/g, '{$1}')

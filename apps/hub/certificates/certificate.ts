@@ -300,6 +300,7 @@ export const certificateKind = defineKind({
   kind: 'certificate',
   title: { one: { en: 'certificate', vi: 'chứng chỉ' }, many: { en: 'certificates', vi: 'chứng chỉ' } },
   group: 'SSL certificates',
+  groupText: 'What expires when, and where an old one is still served.',
   path: '/certificates',
   parameter: 'certificate',
   table: 'certificates',

@@ -194,7 +194,9 @@ const withoutPem = (change: Route): Route => ({
 })
 
 export const certificateRoutes: readonly Route[] = [
-  ...usualRoutes(certificateKind).map(each => (each.method === 'PATCH' ? withoutPem(each) : each)),
+  ...usualRoutes(certificateKind)
+    .filter(({ method }) => method === 'PATCH')
+    .map(withoutPem),
   upload,
   renew,
   revoke,

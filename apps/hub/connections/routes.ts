@@ -9,7 +9,7 @@ import { resourceRoutes } from '../platform/http/resource.ts'
 import { answer, id, named, string } from '../platform/http/response-schema.ts'
 import { type Route, type RouteContext, route } from '../platform/http/route.ts'
 import { editorOf } from '../resources/editor.ts'
-import { onePath, resourceOf, usualRoutes } from '../resources/kind-routes.ts'
+import { onePath, resourceOf } from '../resources/kind-routes.ts'
 import { runResponse } from '../resources/resource-response.ts'
 import { type Found, findRow } from '../resources/resource-rows.ts'
 import { presentRun, startRun, takeAct } from '../resources/runs.ts'
@@ -110,4 +110,4 @@ const deleteMany = many.bulk('delete', {
   },
 })
 
-export const connectionRoutes: readonly Route[] = [graph, ...usualRoutes(connectionKind), test, history, deleteMany]
+export const connectionRoutes: readonly Route[] = [graph, test, history, deleteMany]

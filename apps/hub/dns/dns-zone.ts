@@ -142,6 +142,7 @@ export const dnsZoneKind = defineKind({
   kind: 'dns_zone',
   title: { one: { en: 'zone', vi: 'vùng tên miền' }, many: { en: 'zones', vi: 'vùng tên miền' } },
   group: 'DNS',
+  groupText: 'Zones, records and name servers: what is intended, and what servers answer.',
   path: '/dns/zones',
   parameter: 'zone',
   table: 'dns_zones',

@@ -11,7 +11,7 @@ import { type Route, type RouteContext, route } from '../platform/http/route.ts'
 import { csvOptions, csvReply } from '../resources/csv-import.ts'
 import { editorOf } from '../resources/editor.ts'
 import { bodyOf, type Kind } from '../resources/kind.ts'
-import { answerOf, refuseManagedParts, replyWith, resourceOf, usualRoutes } from '../resources/kind-routes.ts'
+import { answerOf, refuseManagedParts, replyWith, resourceOf } from '../resources/kind-routes.ts'
 import { parseForm } from '../resources/resource-form.ts'
 import { runResponse, showResponse } from '../resources/resource-response.ts'
 import { findRow, rowsOfIds } from '../resources/resource-rows.ts'
@@ -19,7 +19,6 @@ import { presentOne } from '../resources/resource-show.ts'
 import { presentRun, startRun, takeAct } from '../resources/runs.ts'
 import { insertResource } from '../resources/write-resource.ts'
 import { dnsRecordKind } from './dns-record.ts'
-import { dnsServerKind } from './dns-server.ts'
 import { dnsZoneKind } from './dns-zone.ts'
 import { addRecords, publishedRecords, usualNameServers } from './zone-content.ts'
 import { importZoneFile } from './zone-import.ts'
@@ -199,16 +198,4 @@ const syncZoneRoute = route({
   },
 })
 
-const without = (routes: readonly Route[], path: string): readonly Route[] =>
-  routes.filter(each => !(each.method === 'POST' && each.path === path))
-
-export const dnsRoutes: readonly Route[] = [
-  ...usualRoutes(dnsServerKind),
-  ...without(usualRoutes(dnsZoneKind), dnsZoneKind.info.path),
-  createZone,
-  ...without(usualRoutes(dnsRecordKind), dnsRecordKind.info.path),
-  createRecords,
-  exportFile,
-  importFile,
-  syncZoneRoute,
-]
+export const dnsRoutes: readonly Route[] = [createZone, createRecords, exportFile, importFile, syncZoneRoute]

@@ -8,7 +8,7 @@ import { type Route, type RouteContext, route } from '../platform/http/route.ts'
 import { changeFile, createFile, deleteFile, FILE_BYTES_MAX, type FileRow, fileCollection } from './files.ts'
 import { download } from './stored-objects.ts'
 
-const TAG = 'Files'
+const TAG = 'Search and files'
 const VIEW = ['files.view']
 const MANAGE = ['files.manage']
 const NAME_MAX = 255

@@ -83,6 +83,7 @@ export const loadBalancerKind = defineKind({
   kind: 'load_balancer',
   title: { one: { en: 'load balancer', vi: 'bộ cân bằng tải' }, many: { en: 'load balancers', vi: 'bộ cân bằng tải' } },
   group: 'Load balancers',
+  groupText: 'Devices, their pools and members, and what clients reach: who can still answer.',
   path: '/load-balancers',
   parameter: 'device',
   table: 'load_balancers',

@@ -17,7 +17,6 @@ import {
   replyUnlessKnown,
   replyWith,
   resourceOf,
-  usualRoutes,
 } from '../resources/kind-routes.ts'
 import { runResponse, showResponse } from '../resources/resource-response.ts'
 import { findRow } from '../resources/resource-rows.ts'
@@ -28,7 +27,6 @@ import { lbMemberKind } from './lb-member.ts'
 import { loadBalancerKind } from './load-balancer.ts'
 import { createPool, membersSchema, poolKind } from './pool-with-members.ts'
 import { statusOf, statusResponse } from './status.ts'
-import { virtualServerKind } from './virtual-server.ts'
 
 const TAG = loadBalancerKind.group
 const { view, manage } = loadBalancerKind.info.permissions
@@ -133,18 +131,4 @@ const status = route({
   handle: async context => ({ data: await statusOf(context, context.resource) }),
 })
 
-/** The routes without the one that is made otherwise. */
-const without = (routes: readonly Route[], method: string): readonly Route[] =>
-  routes.filter(each => each.method !== method)
-
-export const loadBalancerRoutes: readonly Route[] = [
-  ...usualRoutes(loadBalancerKind).filter(each => each.method !== 'GET' || each.path !== ONE),
-  showDevice,
-  status,
-  sync,
-  ...without(usualRoutes(poolKind), 'POST'),
-  createPoolRoute,
-  ...without(usualRoutes(lbMemberKind), 'DELETE'),
-  deleteMember,
-  ...usualRoutes(virtualServerKind),
-]
+export const loadBalancerRoutes: readonly Route[] = [showDevice, status, sync, createPoolRoute, deleteMember]

@@ -161,6 +161,7 @@ export const ipAddressKind = defineKind({
   kind: 'ip_address',
   title: { one: { en: 'address', vi: 'địa chỉ IP' }, many: { en: 'addresses', vi: 'địa chỉ IP' } },
   group: 'IPs',
+  groupText: 'Addresses: who has which, the next free ones, what agents really have.',
   path: '/ips',
   parameter: 'ip',
   table: 'ip_addresses',

@@ -8,7 +8,7 @@ import { answer, answerList, listed, string } from '../platform/http/response-sc
 import { type Route, type RouteContext, route } from '../platform/http/route.ts'
 import { editorOf } from '../resources/editor.ts'
 import { bodyOf } from '../resources/kind.ts'
-import { answerOf, onePath, replyWith, resourceOf, usualRoutes } from '../resources/kind-routes.ts'
+import { answerOf, onePath, replyWith, resourceOf } from '../resources/kind-routes.ts'
 import { parseForm } from '../resources/resource-form.ts'
 import { showResponse } from '../resources/resource-response.ts'
 import { presentSome } from '../resources/resource-show.ts'
@@ -183,9 +183,4 @@ const addressRoutes: readonly Route[] = [
   }),
 ]
 
-export const networkRoutes: readonly Route[] = [
-  ...usualRoutes(subnetKind),
-  ...subnetRoutes,
-  ...usualRoutes(ipAddressKind),
-  ...addressRoutes,
-]
+export const networkRoutes: readonly Route[] = [...subnetRoutes, ...addressRoutes]

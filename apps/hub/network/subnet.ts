@@ -212,6 +212,7 @@ export const subnetKind = defineKind({
     many: { en: 'subnets', vi: 'mạng con' },
   },
   group: 'Subnets',
+  groupText: 'Blocks of addresses, what is used of them, what is free.',
   path: '/subnets',
   parameter: 'subnet',
   table: 'subnets',

@@ -240,6 +240,7 @@ export const proxyKind = defineKind({
   kind: 'proxy',
   title: { one: { en: 'proxy', vi: 'proxy' }, many: { en: 'proxies', vi: 'proxy' } },
   group: 'Proxies',
+  groupText: 'Sites before servers, what they answer, their configuration; and the way out of the hub.',
   path: '/proxies',
   parameter: 'proxy',
   table: 'proxies',

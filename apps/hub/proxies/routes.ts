@@ -14,7 +14,7 @@ import { refuseTarget } from '../platform/outbound.ts'
 import { csvOptions, csvReply } from '../resources/csv-import.ts'
 import { editorOf } from '../resources/editor.ts'
 import { bodyOf, type Kind } from '../resources/kind.ts'
-import { answerOf, isKnown, onePath, replyWith, resourceOf, usualRoutes, versionTag } from '../resources/kind-routes.ts'
+import { answerOf, isKnown, onePath, replyWith, resourceOf, versionTag } from '../resources/kind-routes.ts'
 import { parseForm, under } from '../resources/resource-form.ts'
 import { runResponse } from '../resources/resource-response.ts'
 import { findRow } from '../resources/resource-rows.ts'
@@ -182,16 +182,11 @@ const reloadProxy = route({
   },
 })
 
-const isOwn = ({ method, path }: Route): boolean =>
-  (method === 'POST' && path === proxyKind.info.path) || (method === 'GET' && path === ONE)
-
 export const proxyRoutes: readonly Route[] = [
-  ...usualRoutes(proxyKind).filter(each => !isOwn(each)),
   createProxy,
   showProxy,
   enableRoute('enable', 'Enable a proxy'),
   enableRoute('disable', 'Disable a proxy; nothing goes through it and nothing probes it'),
   testProxy,
   reloadProxy,
-  ...usualRoutes(proxySiteKind),
 ]

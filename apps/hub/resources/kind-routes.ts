@@ -254,7 +254,9 @@ export function usualRoutes<Row extends CommonRow>(typed: Kind<Row>): readonly R
     change: () => changeRoute(kind, shown),
     delete: () => deleteRoute(kind),
   }
-  return Object.entries(all).flatMap(([name, make]) => (kind.without.includes(name as UsualRoute) ? [] : [make()]))
+  return Object.entries(all)
+    .filter(([name]) => !kind.without.includes(name as UsualRoute))
+    .map(([, make]) => ({ ...make(), tagText: kind.groupText ?? null }))
 }
 
 type ActDefinition = {

@@ -182,6 +182,8 @@ type Definition<F extends Fields> = {
   readonly title: { readonly one: BothLanguages; readonly many: BothLanguages }
   /** The group of the catalogue, as the OpenAPI document names it. */
   readonly group: string
+  /** What the group is, unless another kind of it says so. */
+  readonly groupText?: string
   readonly path: string
   /** The name of the id in paths. */
   readonly parameter: string
@@ -227,6 +229,7 @@ export type UsualRoute = 'list' | 'create' | 'show' | 'change' | 'delete'
 export type Kind<Row extends CommonRow = CommonRow> = {
   readonly info: KindInfo
   readonly group: string
+  readonly groupText: string | undefined
   readonly parameter: string
   readonly schemaName: string
   readonly fields: Fields
@@ -317,6 +320,7 @@ export function defineKind<F extends Fields>(definition: Definition<F>): Kind<Ro
   return {
     info,
     group: definition.group,
+    groupText: definition.groupText,
     parameter: definition.parameter,
     schemaName: definition.schemaName,
     fields,

@@ -50,6 +50,7 @@ type Definition<Q extends TObject, B extends TObject, S, A extends TSchema> = {
   /** The path below /api/v1, with parameters as `:name`. */
   readonly path: string
   readonly tag: string
+  readonly tagText?: string
   readonly summary: string
   /** The caller needs all of these; with none, any authenticated caller may call. */
   readonly permissions?: readonly string[]
@@ -115,6 +116,8 @@ export type Route = {
   readonly method: Method
   readonly path: string
   readonly tag: string
+  /** What the document says of the tag, where the route knows it; null where the document does. */
+  readonly tagText: string | null
   readonly summary: string
   readonly permissions: readonly string[]
   readonly accountPermission: string | null
@@ -154,6 +157,7 @@ export function route<
     method: definition.method,
     path: definition.path,
     tag: definition.tag,
+    tagText: definition.tagText ?? null,
     summary: definition.summary,
     permissions: definition.permissions ?? [],
     accountPermission: definition.accountPermission ?? null,

@@ -16,15 +16,13 @@ type Json = Record<string, unknown>
 // A nullable member is a union with the type "null", which is valid JSON Schema in 3.1 and not in 3.0.
 const OPENAPI_VERSION = '3.1.0'
 
+/** What the groups of the catalogue are; a kind of resource says it of its own. */
 const TAGS: Readonly<Record<string, string>> = {
-  DNS: 'Zones, records and name servers: what is intended, and what servers answer.',
-  'SSL certificates': 'What expires when, and where an old one is still served.',
   'Monitoring licenses': 'Keys by which servers enroll.',
   Servers: 'The inventory of servers, their health, their time series.',
   'Monitoring agents': 'The agents that report for servers.',
   Alerts: 'What rules found. Only events of collectors create alerts.',
   'Active checks': 'What agents probe: services, ports, addresses, pages, certificates.',
-  'Load balancers': 'Devices, their pools and members, and what clients reach: who can still answer.',
   Rules: 'When an alert opens and when it recovers.',
   Silences: 'Windows in which alerts are kept and not told.',
   'Monitoring overview and settings': 'The company at a glance, its settings, the collectors.',
@@ -33,18 +31,14 @@ const TAGS: Readonly<Record<string, string>> = {
   Security: 'Findings of scan hosts, and what is done about them.',
   Notifications: "The caller's bell, and what a company sends.",
   'Option lists': 'One spelling of environments, roles, data centers and the like.',
-  Connections: 'Who needs whom: connections between servers, devices and services, and what fails with a node.',
-  IPs: 'Addresses: who has which, the next free ones, what agents really have.',
-  Subnets: 'Blocks of addresses, what is used of them, what is free.',
   Webhooks: 'Signed calls of addresses of yours.',
   'Identity and permissions': 'Users, roles, companies, teams.',
-  Proxies: 'Sites before servers, what they answer, their configuration; and the way out of the hub.',
   Queues: "The hub's own work: what waits, what failed, who does it.",
   Commands: 'What the hub can be told to do.',
   System: 'Settings, plans, maintenance and commands of the hub.',
   Exports: 'Data out, once or on a schedule.',
   'Mobile app': 'Devices that are pushed to, and the start screen.',
-  Files: 'What people keep beside their resources.',
+  'Search and files': 'Everything of a company by words, and what people keep beside their resources.',
   'IaC requests': 'Manifests: planned, approved, applied, and watched.',
   Approvals: 'Who must say yes, and who has.',
   'Audit log': 'Who did what.',
@@ -294,11 +288,12 @@ function operation(route: Route, isLegacy: boolean, components: Components): Jso
 /** The description of each route in the document; passed to Elysia with the route. */
 export class RouteDetails {
   readonly components = new Components()
-  private readonly tags = new Set<string>()
+  private readonly tags = new Map<string, string>()
   private readonly operations = new Map<unknown, Json>()
 
   of(route: Route, isLegacy: boolean): Json {
-    this.tags.add(route.tag)
+    const text = TAGS[route.tag] ?? route.tagText
+    if (text !== null || !this.tags.has(route.tag)) this.tags.set(route.tag, text ?? route.tag)
     const described = operation(route, isLegacy, this.components)
     this.operations.set(described.operationId, described)
     return described
@@ -320,7 +315,7 @@ export class RouteDetails {
   }
 
   tagTexts(): Json[] {
-    return [...this.tags].map(name => ({ name, description: TAGS[name] ?? name }))
+    return [...this.tags].map(([name, description]) => ({ name, description }))
   }
 }
 
