@@ -1,10 +1,11 @@
 // Feeds that were changed at random: whatever comes of them, the import ends, and what it writes is whole.
-import { expect, test } from 'bun:test'
+import { expect, setDefaultTimeout, test } from 'bun:test'
 import { checkFile } from '../../../apps/matcher/vulndb/check-file.ts'
 import { buildOf } from './support.ts'
 
 const SEED = Number(process.env.SVC_FUZZ_SEED ?? 0) || Date.now() % 1_000_000
 const RUNS = Number(process.env.SVC_FUZZ_RUNS ?? 400)
+setDefaultTimeout(Math.max(120_000, RUNS * 200))
 
 function randomOf(seed: number): () => number {
   let state = seed >>> 0
@@ -148,4 +149,4 @@ test('[MAT-066] [MAT-098] feeds that were changed at random end in a whole file 
   }
   expect(taken).toBeGreaterThan(RUNS / 20)
   expect(refused).toBeGreaterThan(RUNS / 20)
-}, 120_000)
+})
