@@ -18,13 +18,26 @@ new PerformanceObserver(list => {
 new PerformanceObserver(list => {
   for (const entry of list.getEntries())
     if (!entry.hadRecentInput)
-      bench.shifts.push({ value: entry.value, of: entry.sources.map(({ node }) =>
-        (node?.nodeType === 1 ? node : node?.parentElement)?.outerHTML.slice(0, 120)) })
+      bench.shifts.push({
+        value: entry.value,
+        isOfRows: entry.sources.every(({ node, previousRect, currentRect }) =>
+          (node?.nodeType === 1 ? node : node?.parentElement)?.closest('tr[data-key]') != null &&
+          previousRect.x === currentRect.x),
+        of: entry.sources.map(({ node }) =>
+          (node?.nodeType === 1 ? node : node?.parentElement)?.outerHTML.slice(0, 120)),
+      })
 }).observe({ type: 'layout-shift', buffered: true })
 `
 
+/** Narrower screens are touched, and nothing hovers there. */
+const PHONE_BELOW = 500
+
 export async function openContext(browser: Browser, hub: SeededHub, width = 1280): Promise<BrowserContext> {
-  const context = await browser.newContext({ viewport: { width, height: 900 }, locale: 'en-GB' })
+  const isPhone = width < PHONE_BELOW
+  const context = await browser.newContext({
+    ...{ viewport: { width, height: 900 }, locale: 'en-GB' },
+    ...{ isMobile: isPhone, hasTouch: isPhone },
+  })
   await context.addCookies([{ name: sessionCookie, value: await hub.newSession(), url: hub.url }])
   await context.addInitScript({ content: RECORDER })
   return context

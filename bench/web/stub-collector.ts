@@ -44,7 +44,7 @@ function pointsOf(
 ): { points: Point[]; fromMs: number; toMs: number; step: number } {
   const instant = (text: string | null): number =>
     /^[\d.]+$/.test(text ?? '') ? Number(text) * 1000 : Date.parse(text ?? '')
-  const [fromMs, toMs] = [instant(search.get('from')), instant(search.get('to'))]
+  const [fromMs, toMs] = [instant(search.get('from')), search.has('to') ? instant(search.get('to')) : Date.now()]
   const stepMs = search.has('step')
     ? Number(search.get('step')) * 1000
     : Math.max(INTERVAL_MS, Math.ceil((toMs - fromMs) / POINTS / 1000) * 1000)

@@ -181,7 +181,14 @@ test('a silence is found by its server, is ended, and is made again as it was', 
   await page.getByText('Nothing matches this filter.').waitFor()
   await page.getByRole('button', { name: 'Clear filter' }).first().click()
   await row('Patches of the month').waitFor()
+  // What is refused is said with a way on, and what was shown before is not taken for the answer.
+  const refusal = { status: 503, headers: { 'x-request-id': 'req-503' }, json: { message: 'Not at the moment.' } }
+  await page.route(/silences\?.*past=1/, route => route.fulfill(refusal), { times: 1 })
   await page.getByRole('button', { name: 'Past' }).click()
+  await page.getByText('Not at the moment.').waitFor()
+  await page.getByText('req-503').waitFor()
+  expect(await page.getByRole('row').count()).toBe(0)
+  await page.getByRole('button', { name: 'Try again' }).click()
   await row('Change of a disk').getByText('Ended early').waitFor()
   await row('Change of a disk').getByRole('button', { name: 'Again' }).click()
   const dialog = page.getByRole('dialog', { name: 'New silence' })

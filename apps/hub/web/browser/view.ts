@@ -175,7 +175,11 @@ class ViewHolder {
       })
       .catch((error: unknown) => {
         if (control.signal.aborted) return
-        this.held.value = { ...this.held.value, key, fault: isFault(error) ? error : unreachable }
+        const fault = isFault(error) ? error : unreachable
+        // Without a hub the old picture stays, and a banner says of when it is. What the hub refuses is no answer to
+        // what is asked now: rows of another filter would be taken for one.
+        const isKept = fault.status === 0 || this.held.value.key === key
+        this.held.value = { key, fetched: isKept ? this.held.value.fetched : null, fault }
       })
   }
 

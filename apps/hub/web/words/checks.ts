@@ -12,6 +12,7 @@ export const checksWords = {
   servers: { en: 'Servers', vi: 'Máy chủ' },
   all_servers: { en: 'all', vi: 'tất cả' },
   failing: { en: '{count} failing', vi: '{count} lỗi' },
+  no_result: { en: 'No result yet', vi: 'Chưa có kết quả' },
   well: { en: 'No alert', vi: 'Không có cảnh báo' },
   off: { en: 'Off', vi: 'Tắt' },
   acts: { en: 'Actions', vi: 'Thao tác' },

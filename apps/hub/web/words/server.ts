@@ -114,6 +114,10 @@ export const serverWords = {
   rule_pending: { en: 'Waits', vi: 'Đang chờ' },
   rule_firing: { en: 'Fires', vi: 'Kích hoạt' },
   rule_uncovered: { en: 'Covers nothing here', vi: 'Không áp dụng ở đây' },
+  decisions_silent: {
+    en: 'The collector does not answer: why rules fire or do not is not known now.',
+    vi: 'Bộ thu thập không trả lời: hiện không biết vì sao quy tắc báo hoặc không báo.',
+  },
   no_decisions: { en: 'No rule is known to the collector here.', vi: 'Bộ thu thập chưa biết quy tắc nào ở đây.' },
 
   check: { en: 'Check', vi: 'Kiểm tra' },

@@ -1,5 +1,5 @@
-// Rows of a live list do not move under a pointer or the focus: while somebody is at the list, what is shown keeps its
-// order, values change in place, and rows that are new wait behind a button.
+// Rows of a live list do not move under a pointer, a finger or the focus: while somebody is at the list, what is shown
+// keeps its order, values change in place, and rows that are new wait behind a button.
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { changeCount } from '../api.ts'
 
@@ -10,6 +10,9 @@ type Held<Row> = Shown<Row> & {
   readonly waiting: number | null
   readonly release: () => void
 }
+
+/** Where nothing hovers, a finger may be on its way to a row at any time: rows always wait. */
+const touched = matchMedia('(hover: none)')
 
 type Place = { readonly current: HTMLElement | null }
 
@@ -51,8 +54,10 @@ export function useHeldRows<Row>(
   const shown = useRef({ ...given, asked })
   const { current } = shown
   const keys = given.rows.map(keyOf)
+  const isReleased = useRef(false)
   const release = () => {
     busy.current = false
+    isReleased.current = true
     draw(times => times + 1)
   }
   if (current.rows.length === keys.length && current.rows.every((row, at) => keyOf(row) === keys[at])) {
@@ -60,7 +65,9 @@ export function useHeldRows<Row>(
     shown.current = { ...given, asked: current.asked }
     return { ...given, waiting: null, release }
   }
-  if (current.asked !== asked || current.offset !== given.offset || !busy.current) {
+  const isHeld = (busy.current || touched.matches) && !isReleased.current
+  if (current.asked !== asked || current.offset !== given.offset || !isHeld) {
+    isReleased.current = false
     shown.current = { ...given, asked }
     return { ...given, waiting: null, release }
   }

@@ -118,8 +118,11 @@ function useWindows(seen: Seen, { rows, total, offset }: Window, onOffset: Props
   }, [isWanted, offset, far])
 }
 
-/** An empty row as high as the rows that are not drawn. */
-function Spacer({ rows, columns }: { readonly rows: number; readonly columns: number }) {
+/**
+ * An empty row as high as the rows that are not drawn. Of one cell: over columns that narrow screens leave out it would
+ * make place for these.
+ */
+function Spacer({ rows }: { readonly rows: number }) {
   const row = useRef<HTMLTableRowElement>(null)
   // Before anything is drawn: rows that go and a spacer that is not yet as high as they were would move the page.
   useLayoutEffect(() => {
@@ -127,7 +130,7 @@ function Spacer({ rows, columns }: { readonly rows: number; readonly columns: nu
   }, [rows])
   return rows <= 0 ? null : (
     <tr class="spacer" ref={row}>
-      <td colSpan={columns} />
+      <td />
     </tr>
   )
 }
@@ -191,7 +194,6 @@ export function Table<Row>(props: Props<Row>) {
   const from = Math.max(seen.from, offset)
   const to = Math.max(from, Math.min(seen.to, offset + rows.length))
   useWindows(seen, given, props.onOffset)
-  const width = columns.length + (selection ? 1 : 0)
   return (
     <>
       <Waiting count={waiting} place={held} onRelease={release} />
@@ -221,11 +223,11 @@ export function Table<Row>(props: Props<Row>) {
           </tr>
         </thead>
         <tbody ref={body}>
-          <Spacer rows={from} columns={width} />
+          <Spacer rows={from} />
           {rows.slice(from - offset, to - offset).map((row, index) => (
             <TableRow key={keyOf(row)} row={row} rowIndex={from + index + 2} table={props} />
           ))}
-          <Spacer rows={total - to} columns={width} />
+          <Spacer rows={total - to} />
         </tbody>
       </table>
     </>

@@ -25,9 +25,16 @@ const UNKNOWN: readonly null[] = Array.from({ length: 24 }, () => null)
 const TYPES = ['http', 'tcp', 'cert', 'service', 'port'] as const
 const STATES = ['failing', 'enabled', 'disabled'] as const
 
-function CheckState({ row }: { readonly row: CheckListRow }) {
+type Days = CheckDaysView | null
+
+/** This hour and the one before: what is older says nothing about now. */
+const FRESH_HOURS = 2
+
+function CheckState({ row, days }: { readonly row: CheckListRow; readonly days: Days }) {
   if (!row.isEnabled) return <StateMark state="decommissioned" text={t('off')} />
   if (row.failing > 0) return <StateMark state="critical" text={t('failing', { count: row.failing })} />
+  const isFresh = days?.[row.id]?.hours.slice(-FRESH_HOURS).some(share => share !== null) === true
+  if (!isFresh) return <StateMark state="unknown" text={t('no_result')} />
   return <StateMark state="ok" text={t('well')} />
 }
 
@@ -49,8 +56,6 @@ const Acts = ({ row, onAct }: { readonly row: CheckListRow; readonly onAct: OnAc
   </span>
 )
 
-type Days = CheckDaysView | null
-
 /** How many of the servers that were looked at are well, and how many are not. */
 function ServersOf({ row, days }: { readonly row: CheckListRow; readonly days: Days }) {
   const day = days?.[row.id]
@@ -71,7 +76,7 @@ const columnsOf = (onAct: OnAct, days: Days): readonly Column<CheckListRow>[] =>
     isName: true,
     cell: row => <a href={hrefTo('check', { check: row.id })}>{row.name}</a>,
   },
-  { key: 'state', title: t('state'), cell: row => <CheckState row={row} /> },
+  { key: 'state', title: t('state'), cell: row => <CheckState row={row} days={days} /> },
   { key: 'type', title: t('type'), from: 'wide', cell: row => t(`type_${row.type}`) },
   { key: 'target', title: t('target'), cell: row => <span class="text">{row.target}</span> },
   {
@@ -89,7 +94,7 @@ const columnsOf = (onAct: OnAct, days: Days): readonly Column<CheckListRow>[] =>
     key: 'response',
     title: t('response'),
     isNumber: true,
-    from: 'medium',
+    from: 'wide',
     cell: row => valueText('s', days?.[row.id]?.seconds ?? null),
   },
   {
@@ -140,17 +145,19 @@ export function ChecksPage() {
       <ActFault fault={refused} />
       {data.total === 0 ? <p class="muted">{t('none')}</p> : data.matching === 0 ? <NothingMatches /> : null}
       {data.matching === 0 ? null : (
-        <Table
-          label={t('title')}
-          isTall
-          columns={columnsOf(onAct, days)}
-          rows={data.rows}
-          keyOf={row => row.id}
-          nameOf={row => row.name}
-          total={data.matching}
-          offset={data.offset}
-          onOffset={offset => setParams({ offset: offset || null }, 'replace')}
-        />
+        <div class="checks-list">
+          <Table
+            label={t('title')}
+            isTall
+            columns={columnsOf(onAct, days)}
+            rows={data.rows}
+            keyOf={row => row.id}
+            nameOf={row => row.name}
+            total={data.matching}
+            offset={data.offset}
+            onOffset={offset => setParams({ offset: offset || null }, 'replace')}
+          />
+        </div>
       )}
       {isNew ? <NewCheck onClose={() => setNew(false)} /> : null}
       {deleted === null ? null : (

@@ -90,7 +90,13 @@ export const ruleColumns = (acts: RuleActs): readonly Column<RuleRow>[] => [
     cell: rule => (rule.firing > 0 ? <strong>{count(rule.firing)}</strong> : count(0)),
   },
   { key: 'fired', title: t('fired'), sort: 'fired', isNumber: true, cell: rule => count(rule.firedInWeek) },
-  { key: 'edited', title: t('edited'), sort: 'edited', cell: rule => <Time atMs={rule.updatedAtMs} /> },
+  {
+    key: 'edited',
+    title: t('edited'),
+    sort: 'edited',
+    from: 'wide',
+    cell: rule => <Time atMs={rule.updatedAtMs} />,
+  },
   {
     key: 'acts',
     title: t('acts'),

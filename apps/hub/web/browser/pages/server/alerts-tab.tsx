@@ -120,7 +120,7 @@ function Decisions({ serverId }: { readonly serverId: string }) {
   if (view.data === null)
     return view.fault === null ? <Skeleton lines={3} /> : <Fault fault={view.fault} onRetry={view.reload} />
   const { rows, collector } = view.data
-  if (collector !== 'ok') return <p>{t(collector === 'no_data' ? 'no_decisions' : 'collector_silent')}</p>
+  if (collector !== 'ok') return <p>{t(collector === 'no_data' ? 'no_decisions' : 'decisions_silent')}</p>
   if (rows.length === 0) return <p>{t('no_decisions')}</p>
   return (
     <div class="server-table">
