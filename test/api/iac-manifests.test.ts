@@ -83,6 +83,11 @@ describe('what is refused', () => {
       message: expect.stringContaining('UTF-8'),
     })
     expect(await messages(`${head()}spec: {hostname: a, hostname: b}\n`)).toContain('stands twice')
+    for (const escaped of ['hostname: "a\\0b"', 'hostname: "\\uD800"', '"a\\0b": 1', 'tags: ["\\0"]'])
+      expect((await errorsOf(`${head()}spec:\n  ${escaped}\n`))[0]).toMatchObject({
+        line: 5,
+        message: expect.stringContaining('NUL'),
+      })
     expect(await messages('just text')).toContain('must be a map')
   })
 

@@ -38,6 +38,15 @@ describe('what a write refuses', () => {
       for (const { line } of run.errors) expect(line).toBeGreaterThan(6)
     })
 
+  test('[IAC-011] what was not tried for its many parts is named in the timeline', async () => {
+    const items = Array.from({ length: 151 }, (_, index) => ({ value: `v${index}` }))
+    const run = await submit(hub, by, [of('option-list', 'environments', { items }), of('server', 'tried', {})])
+    expect([run.status, run.errors]).toEqual(['planned', []])
+    const { data } = (await by.call('GET', `/iac/runs/${run.id}/timeline`)).body
+    const { text } = data.find((each: Json) => each.type === 'planned')
+    expect(text).toEndWith(`; not tried beforehand, beyond 150 parts: option-list/${by.slug}/environments.yml`)
+  })
+
   test('[IAC-010] each item has its own faults, at the key and the line that people wrote', async () => {
     const cases: readonly (readonly [kind: string, name: string, spec: Json, line: number, field: string])[] = [
       ['connection', 'itself', { source: service('a'), target: service('a') }, 10, 'target'],

@@ -85,8 +85,15 @@ const offsetOf = (node: unknown): number | null =>
 
 const keyOf = (key: unknown): string => (isScalar(key) ? String(key.value) : String(key))
 
+/** Escapes can write what the database cannot keep. */
+function checkText(text: string, node: unknown): void {
+  if (text.includes('\0') || !text.isWellFormed())
+    throw new Refused('must hold neither the character NUL nor half of a surrogate pair', offsetOf(node))
+}
+
 /** Refuses what is nested too deep and keys that stand twice in a map: the library would compare each with each. */
 function checkNode(node: unknown, depth: number): void {
+  if (isScalar(node)) checkText(String(node.value), node)
   if (isMap(node) || isSeq(node)) {
     if (depth > DEPTH_MAX) throw tooDeep(offsetOf(node))
     const seen = new Set<string>()
@@ -96,6 +103,7 @@ function checkNode(node: unknown, depth: number): void {
         const { key, value } = item as { key: unknown; value: unknown }
         const name = keyOf(key)
         if (!isScalar(key) || isAlias(key)) throw new Refused('keys must be texts', offsetOf(key))
+        checkText(name, key)
         if (seen.has(name)) throw new Refused(`${name}: stands twice`, offsetOf(key))
         seen.add(name)
         checkNode(value, depth + 1)

@@ -50,6 +50,8 @@ export type Plan = {
   /** In the order of applying; none when there are errors. */
   readonly items: readonly PlannedItem[]
   readonly errors: readonly RunError[]
+  /** Paths of items that were judged but not tried out: the run has too many parts. */
+  readonly untried: readonly string[]
   readonly title: string
 }
 
@@ -235,11 +237,11 @@ async function planMatched(context: RouteContext, matched: readonly Matched[]) {
     if (faults.length === 0) trials.set(item.path, { item, manifest: each.manifest, whole })
   }
   const sorted = ordered(items, matched)
-  if (!Array.isArray(sorted)) return { items: [], errors: [...errors, sorted] }
+  if (!Array.isArray(sorted)) return { items: [], errors: [...errors, sorted], untried: [] }
   const unmatched = new Set(errors.map(({ path }) => path))
   const whole = sorted.flatMap(({ path }) => (unmatched.has(path) ? [] : (trials.get(path) ?? [])))
-  errors.push(...(await tryItems(context, whole)))
-  return { items: sorted, errors }
+  const tried = await tryItems(context, whole)
+  return { items: sorted, errors: [...errors, ...tried.errors], untried: tried.untried }
 }
 
 /** Plans what was sent for the caller of a request. */
@@ -254,7 +256,7 @@ export async function planFiles(context: RouteContext, sent: readonly SentFile[]
   const planned = await planMatched(context, matched)
   const all = [...errors, ...planned.errors]
   const items = all.length > 0 ? [] : planned.items
-  return { files, kinds, items, errors: all, title: titleOfPlan(items, all.length) }
+  return { files, kinds, items, errors: all, untried: planned.untried, title: titleOfPlan(items, all.length) }
 }
 
 /** Two files under one path could not be told apart. */

@@ -243,6 +243,7 @@ const kinds: readonly Route[] = [
     summary: 'The JSON Schema of the manifests of a kind; raw for Accept: application/schema+json',
     permissions: VIEW,
     pathParameters: { kind: Type.String({ examples: ['server'] }) },
+    otherType: 'application/schema+json',
     resource: async context => findKind(context),
     answer: answer(anyObject()),
     async handle({ resource, header }) {

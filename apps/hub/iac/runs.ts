@@ -16,6 +16,7 @@ import type { SentFile } from './manifest.ts'
 import { keptDescription } from './plain-html.ts'
 import { type Plan, type PlannedItem, planFiles } from './plan.ts'
 import { addRunEvent } from './run-events.ts'
+import { PARTS_MAX } from './try-items.ts'
 
 type Submission = {
   readonly manifests: readonly SentFile[]
@@ -90,7 +91,11 @@ async function storePlan(
     company: [row.companyId, row.company],
   }))
   await openTickets(hub, tx, { ...run, requesterIds }, asking, await ticketHours(hub, run.companyId))
-  const text = plan.errors.length > 0 ? `${plan.errors.length} errors` : plan.title
+  const outcome = plan.errors.length > 0 ? `${plan.errors.length} errors` : plan.title
+  const text =
+    plan.untried.length === 0
+      ? outcome
+      : `${outcome}; not tried beforehand, beyond ${PARTS_MAX} parts: ${plan.untried.join(', ')}`
   await addRunEvent(tx, run.id, 'planned', actorOf(context), text)
 }
 

@@ -32,7 +32,7 @@ const LOCK_NOT_AVAILABLE = '55P03'
 /** Once for what the first one could not know of hosts, and for locks that somebody else had. */
 const TRIES_MAX = 10
 /** A part costs some ten statements, and the company is locked meanwhile. */
-const PARTS_MAX = 150
+export const PARTS_MAX = 150
 
 /** What items of the trial made so far: paths by the ids of resources. */
 type Made = Map<string, string>
@@ -44,7 +44,6 @@ function faultsIn(error: unknown, { manifest, whole }: Trial, { hub, language }:
     const other = made.get(error.resourceId ?? '')
     return other === undefined ? [] : [sameResourceFault(manifest, other)]
   }
-  if (error instanceof TrialLimit) return []
   if (error instanceof ItemFailure) return [{ path, line: lineOf(['spec']), message: error.message }]
   // A conflict with another transaction ends the trial.
   if (/^(40|55)/.test(sqlState(error) ?? '')) throw error
@@ -82,8 +81,12 @@ async function tryItem(
 const isTried = ({ item: { action, adopts } }: Trial): boolean =>
   action === 'create' || action === 'update' || (action === 'none' && adopts)
 
-async function tryAll(context: RouteContext, tx: Tx, trials: readonly Trial[]): Promise<RunError[]> {
+/** The faults, and the paths of items for which there was no room: a trial writes so many parts. */
+export type Tried = { readonly errors: readonly RunError[]; readonly untried: readonly string[] }
+
+async function tryAll(context: RouteContext, tx: Tx, trials: readonly Trial[]): Promise<Tried> {
   const errors: RunError[] = []
+  const untried: string[] = []
   const known = new Set(trials.map(({ item }) => item.path))
   const refused = new Set<string>()
   const made: Made = new Map()
@@ -93,29 +96,34 @@ async function tryAll(context: RouteContext, tx: Tx, trials: readonly Trial[]): 
   for (const trial of trials.filter(isTried)) {
     const { path, refersTo } = trial.item
     try {
-      if (refersTo.some(each => refused.has(each) || !known.has(each))) refused.add(path)
+      if (refersTo.some(each => untried.includes(each))) untried.push(path)
+      else if (refersTo.some(each => refused.has(each) || !known.has(each))) refused.add(path)
       else made.set((await tryItem(context, tx, trial, bound)) ?? '', path)
     } catch (error) {
-      errors.push(...faultsIn(error, trial, context, made))
-      refused.add(path)
+      if (error instanceof TrialLimit) untried.push(path)
+      else {
+        errors.push(...faultsIn(error, trial, context, made))
+        refused.add(path)
+      }
     }
   }
-  return errors
+  return { errors, untried }
 }
 
 /**
  * The faults that applying items, in their order, would meet. An item that depends on one with a fault, or on one that
  * is not among them, has none of its own.
  */
-export async function tryItems(context: RouteContext, trials: readonly Trial[]): Promise<RunError[]> {
-  if (!trials.some(({ item }) => item.action === 'create' || item.action === 'update')) return []
+export async function tryItems(context: RouteContext, trials: readonly Trial[]): Promise<Tried> {
+  if (!trials.some(({ item }) => item.action === 'create' || item.action === 'update'))
+    return { errors: [], untried: [] }
   // Name servers are asked between two attempts: whoever waits for the company must not wait for them.
   const book = new HostBook()
   const hub = { ...context.hub, config: withHostBook(context.hub.config, book) }
   for (let run = 1; ; run++) {
     try {
-      const errors = await inTrial(hub.database.db, true, tx => tryAll({ ...context, hub }, tx, trials))
-      if (run === TRIES_MAX || !(await book.lookUp(context.hub.config))) return errors
+      const tried = await inTrial(hub.database.db, true, tx => tryAll({ ...context, hub }, tx, trials))
+      if (run === TRIES_MAX || !(await book.lookUp(context.hub.config))) return tried
     } catch (error) {
       if (run === TRIES_MAX || sqlState(error) !== LOCK_NOT_AVAILABLE) throw error
       await new Promise(resolve => setTimeout(resolve, LOCK_WAIT_MS * Math.random()))

@@ -209,7 +209,10 @@ function success(route: Route, family: Family, components: Components): Json {
   return {
     description: route.status === 202 ? 'Taken; it is done in the background.' : 'Done.',
     headers: all,
-    content: { 'application/json': { schema: isService ? withServerTime(plain) : plain, example: timed } },
+    content: {
+      'application/json': { schema: isService ? withServerTime(plain) : plain, example: timed },
+      ...(route.otherType === null ? {} : { [route.otherType]: { schema: {} } }),
+    },
   }
 }
 
