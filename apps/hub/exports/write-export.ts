@@ -19,6 +19,8 @@ import { type ExportFilters, exportResourceOf } from './export-resources.ts'
 import { noteOutcome } from './schedule-outcome.ts'
 
 const ROWS_AT_ONCE = 5_000
+/** After so many rows what they left is collected: the heap would grow by the rows of many steps before it is. */
+const ROWS_KEPT = 25_000
 const TRIES_MAX = 3
 const KEPT_ROW_DAYS = 90
 const DAY_MS = 86_400_000
@@ -97,6 +99,7 @@ async function writeRows(
     if (count > rowsMax) throw new ExportFailed('too_many_rows')
     await writer.add(Buffer.from(text.rows(step.rows)))
     await note(hub.database.db, exportId, attempt, count)
+    if (count % ROWS_KEPT === 0) Bun.gc(true)
     key = step.key
     if (key === null) break
   }

@@ -54,6 +54,7 @@ import exceptionChanges from '../../../../sql/hub/0052_exception_changes.sql' wi
 import findingNameCells from '../../../../sql/hub/0053_finding_name_cells.sql' with { type: 'text' }
 import newDocuments from '../../../../sql/hub/0056_new_documents.sql' with { type: 'text' }
 import addressLists from '../../../../sql/hub/0058_address_lists.sql' with { type: 'text' }
+import searchPrefixes from '../../../../sql/hub/0060_search_prefixes.sql' with { type: 'text' }
 
 type Migration = { readonly number: number; readonly name: string; readonly sql: string }
 
@@ -111,6 +112,7 @@ export const migrations: readonly Migration[] = [
   { number: 53, name: 'finding_name_cells', sql: findingNameCells },
   { number: 56, name: 'new_documents', sql: newDocuments },
   { number: 58, name: 'address_lists', sql: addressLists },
+  { number: 60, name: 'search_prefixes', sql: searchPrefixes },
 ]
 
 /** Any number will do, as long as every hub uses the same one. */
