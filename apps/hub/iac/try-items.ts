@@ -82,7 +82,7 @@ const isTried = ({ item: { action, adopts } }: Trial): boolean =>
   action === 'create' || action === 'update' || (action === 'none' && adopts)
 
 /** The faults, and the paths of items for which there was no room: a trial writes so many parts. */
-export type Tried = { readonly errors: readonly RunError[]; readonly untried: readonly string[] }
+type Tried = { readonly errors: readonly RunError[]; readonly untried: readonly string[] }
 
 async function tryAll(context: RouteContext, tx: Tx, trials: readonly Trial[]): Promise<Tried> {
   const errors: RunError[] = []
