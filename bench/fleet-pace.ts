@@ -1,8 +1,9 @@
 // What a batch costs the collector when a fleet sends in its interval, instead of as fast as it is answered: CPU us a
 // batch by thread, wake-ups, time to the acknowledgement. Usage: bun bench/fleet-pace.ts [BATCHES_A_SECOND…]
-// [--interval-ms 3000] [--warm-up-s 6] [--seconds 24]. 333 batches a second are 10,000 servers that send every 30 s;
-// so that a run is short, a tenth as many agents send every 3 s here. Prints a JSON line for each rate, each of a
-// collector of its own.
+// [--interval-ms 3000] [--warm-up-s 6] [--seconds 24] [--share unsteady=0.5 …]. 333 batches a second are 10,000 servers
+// that send every 30 s; so that a run is short, a tenth as many agents send every 3 s here. A share of the agents may
+// behave in another way (fleet-agents.ts): the times to the acknowledgement are those of the others. Prints a JSON line
+// for each rate, each of a collector of its own.
 import { parseArgs } from 'node:util'
 import { startCollectorProcess } from './collector-process.ts'
 import { rssMb, threadUse, usedBetween } from './process-cpu.ts'
@@ -21,6 +22,7 @@ const { values, positionals } = parseArgs({
     'interval-ms': { type: 'string', default: '3000' },
     'warm-up-s': { type: 'string', default: '6' },
     seconds: { type: 'string', default: '24' },
+    share: { type: 'string', multiple: true, default: [] },
   },
 })
 const intervalMs = Number(values['interval-ms'])
@@ -31,7 +33,8 @@ async function measure(batchesASecond: number): Promise<void> {
   const collector = await startCollectorProcess(agents)
   try {
     const { pid } = collector
-    const load = (rounds: string) => collector.load('--rounds', rounds, '--interval-ms', String(intervalMs))
+    const shares = values.share.flatMap(share => ['--share', share])
+    const load = (rounds: string) => collector.load('--rounds', rounds, '--interval-ms', String(intervalMs), ...shares)
     const startMs = String(Date.now() - COMPILING_SPAN_MS)
     await collector.load('--rounds', String(Math.ceil(COMPILING_BATCHES / agents) + 1), '--start-ms', startMs)
     await load(roundsIn(values['warm-up-s']))
