@@ -238,17 +238,16 @@ const HAS_WORK = sql.join(
   sql` `,
 )
 
-/**
- * The tasks that are due, and that this hub now has to start. One statement, which writes nothing while none is due:
- * most hubs have no rows of most kinds, and each task would be a job with a handful of statements.
- */
+const PERIODS = JSON.stringify(tasks.map(task => ({ key: `schedule.${task.name}`, seconds: task.periodSeconds })))
+/** The tasks that are due: most hubs have no rows of most kinds, and each task would be a job of several statements. */
+const DUE = sql`from jsonb_to_recordset(${PERIODS}::jsonb) as p (key text, seconds int)
+  left join system_settings s on s.key = p.key
+  where (s.updated_at is null or s.updated_at <= now() - make_interval(secs => p.seconds)) and ${HAS_WORK}`
+
+/** The tasks that are due, and that this hub now has to start. */
 async function claimDue(tx: Tx): Promise<Task[]> {
-  const periods = tasks.map(task => ({ key: `schedule.${task.name}`, seconds: task.periodSeconds }))
   const rows = await tx.db.execute<{ key: string }>(sql`
-    insert into system_settings (key, value, updated_at)
-    select p.key, 'true', now() from jsonb_to_recordset(${JSON.stringify(periods)}::jsonb) as p (key text, seconds int)
-    left join system_settings s on s.key = p.key
-    where (s.updated_at is null or s.updated_at <= now() - make_interval(secs => p.seconds)) and ${HAS_WORK}
+    insert into system_settings (key, value, updated_at) select p.key, 'true', now() ${DUE}
     on conflict (key) do update set updated_at = now() where system_settings.updated_at < excluded.updated_at
       - interval '1 second' returning key`)
   const claimed = new Set(rows.map(row => row.key))
@@ -273,6 +272,8 @@ export function startSchedule(hub: Hub): () => void {
     if (isRunning) return
     isRunning = true
     try {
+      // An idle hub asks this one statement and no more.
+      if ((await hub.database.db.execute(sql`select 1 ${DUE} limit 1`)).length === 0) return
       await inTransaction(hub.database.db, async tx => {
         const due = await claimDue(tx)
         hub.jobs.enqueue(
