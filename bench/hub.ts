@@ -1,6 +1,6 @@
 // The hub on a database of some size, over HTTP, as a process of its own on embedded PostgreSQL: 10,000 servers, 1,000
 // rules, 100,000 alerts and a million alert events in one company, 90,000 servers in others. Usage: bun bench/hub.ts
-// [--data DIR] [--only memory,events,lists,sync,tags] [--paths TEXT,TEXT]. With --data the seeded database is kept in
+// [--data DIR] [--only memory,events,lists,sync,tags] [--paths TEXT,TEXT] [--hub CHECKOUT]. With --data the seeded database is kept in
 // DIR and used again; with --paths only lists whose path has a TEXT are asked for. Prints a line for every list on
 // standard error, and one JSON line.
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
@@ -9,11 +9,18 @@ import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import postgres from 'postgres'
 import { startPostgres } from '../apps/standalone/postgres.ts'
+import { until } from '../test/support/until.ts'
 import { atPace, caller, cpuSeconds, quantile, residentMb } from './hub-load.ts'
 import { benchTag, type Seeded, seededId, seedHub, sizes } from './hub-seed.ts'
 
 const { values: options } = parseArgs({
-  options: { data: { type: 'string' }, only: { type: 'string' }, paths: { type: 'string', default: '' } },
+  options: {
+    data: { type: 'string' },
+    only: { type: 'string' },
+    paths: { type: 'string', default: '' },
+    // The checkout whose hub is measured, when that is not this one: both versions of a pair are then called alike.
+    hub: { type: 'string', default: join(import.meta.dir, '..') },
+  },
 })
 const parts = new Set(options.only?.split(',') ?? ['memory', 'events', 'lists', 'sync', 'tags'])
 const dir = options.data ? resolve(options.data) : mkdtempSync(join(tmpdir(), 'bench-hub-'))
@@ -24,6 +31,7 @@ const EVENTS_AT_ONCE = 200
 const BATCHES = 30
 const PER_SECOND = 50
 const REQUESTS = 150
+const CALM_MAX_MS = 120_000
 
 const server = await startPostgres(join(dir, 'postgres'), 'bench', join(dir, 'postgres.log'))
 const databaseUrl = (name: string): string => server.url.replace(/[^/]+$/, name)
@@ -41,29 +49,67 @@ async function seeded(): Promise<Seeded> {
   return made
 }
 
+const readyFile = join(dir, 'hub-ready.json')
+
+/** Whether the hub that was started on a database then has run all that its clock starts first. */
+async function isCalm(name: string, startedAt: string): Promise<boolean> {
+  const sql = postgres(databaseUrl(name), { max: 1, onnotice: () => {} })
+  const [row] = await sql<{ calm: boolean }[]>`
+    select exists (select 1 from system_settings where key like 'schedule.%' and updated_at > ${startedAt}::text::timestamptz)
+      and not exists (select 1 from pgboss.job where name = 'schedule' and state in ('created', 'retry', 'active')) as calm`
+  await sql.end()
+  return row?.calm === true
+}
+
+/** Starts a hub on a database. Its start, with its migrations and its first tasks, is over when this returns. */
+async function startHub(name: string) {
+  rmSync(readyFile, { force: true })
+  const startedAt = new Date().toISOString()
+  const started = Bun.spawn(
+    [
+      'bun',
+      join(resolve(options.hub), 'apps/hub/main.ts'),
+      'serve',
+      '--listen',
+      '127.0.0.1:0',
+      '--ready-file',
+      readyFile,
+    ],
+    {
+      env: {
+        ...process.env,
+        SVC_DATABASE_URL: databaseUrl(name),
+        SVC_RATE_COLLECTOR_PER_MINUTE: '1000000',
+        SVC_LOG_LEVEL: 'warn',
+      },
+      stdout: 'inherit',
+      stderr: 'inherit',
+    },
+  )
+  while (!existsSync(readyFile)) {
+    if (started.exitCode !== null) throw new Error('the hub does not start')
+    await Bun.sleep(20)
+  }
+  await until('the first tasks of the hub to be over', () => isCalm(name, startedAt), CALM_MAX_MS)
+  return started
+}
+
+/** What the hub has to migrate it migrates once, and not in every copy just before something is measured. */
+async function bringTemplateUpToDate(): Promise<void> {
+  const first = await startHub(TEMPLATE)
+  first.kill('SIGTERM')
+  await first.exited
+  const sql = postgres(databaseUrl(TEMPLATE), { max: 1, onnotice: () => {} })
+  await sql.unsafe('vacuum analyze')
+  await sql.end()
+}
+
 const facts = await seeded()
 await admin.unsafe(`drop database if exists ${RUN}`)
+await bringTemplateUpToDate()
 await admin.unsafe(`create database ${RUN} template ${TEMPLATE} strategy file_copy`)
 await admin.unsafe('checkpoint')
-const readyFile = join(dir, 'hub-ready.json')
-rmSync(readyFile, { force: true })
-const hub = Bun.spawn(
-  ['bun', join(import.meta.dir, '../apps/hub/main.ts'), 'serve', '--listen', '127.0.0.1:0', '--ready-file', readyFile],
-  {
-    env: {
-      ...process.env,
-      SVC_DATABASE_URL: databaseUrl(RUN),
-      SVC_RATE_COLLECTOR_PER_MINUTE: '1000000',
-      SVC_LOG_LEVEL: 'warn',
-    },
-    stdout: 'inherit',
-    stderr: 'inherit',
-  },
-)
-while (!existsSync(readyFile)) {
-  if (hub.exitCode !== null) throw new Error('the hub does not start')
-  await Bun.sleep(20)
-}
+const hub = await startHub(RUN)
 const { hub_url: hubUrl }: { hub_url: string } = await Bun.file(readyFile).json()
 const call = caller(hubUrl, facts.token)
 const collect = caller(hubUrl, facts.collectorToken)
@@ -274,7 +320,6 @@ async function tags() {
 }
 
 try {
-  await Bun.sleep(3000)
   const rest = residentMb(hub.pid)
   const figures = {
     ...(parts.has('sync') ? await sync() : {}),

@@ -1,6 +1,7 @@
 // What events make of findings and of the scans of a host: transitions, columns, risk, priority and term.
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { randomUUID } from 'node:crypto'
+import { countStatements } from '../support/count-statements.ts'
 import { type Call, type Json, type Tenant, TestHub, until } from './hub-harness.ts'
 import {
   enroll,
@@ -413,4 +414,19 @@ describe('scans', () => {
     )
     for (const each of hosts) expect((await scan(each.hostId)).match_status).toBe('ok')
   })
+})
+
+test('a batch of many findings takes no more statements than a batch of few', async () => {
+  const sentFor = (count: number): Promise<number> =>
+    countStatements(hub.hub.database.client, () =>
+      send(
+        matcher,
+        Array.from({ length: count }, () => opened(host, findingPayload())),
+      ),
+    )
+  // Other statements than those of the batch come now and then.
+  const least = async (count: number) => Math.min(await sentFor(count), await sentFor(count), await sentFor(count))
+  const few = await least(2)
+  expect(few).toBeLessThanOrEqual(12)
+  expect(await least(200)).toBe(few)
 })

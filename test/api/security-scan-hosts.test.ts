@@ -515,6 +515,15 @@ describe('deleting for good', () => {
     expect(rejected[0].reason).toBe('unknown_server')
   })
 
+  test('a scan host takes its findings with it, however it is deleted', async () => {
+    const [gone, stays] = [await filled(owner), await filled(owner)]
+    await sql`delete from scan_hosts where host_id = ${gone.hostId}`
+    const [row] = await sql`
+      select count(*) filter (where host_id = ${gone.hostId})::int as gone,
+        count(*) filter (where host_id = ${stays.hostId})::int as stays from security_findings`
+    expect(row).toMatchObject({ gone: 0, stays: 1 })
+  })
+
   test('a company takes everything with it', async () => {
     const tenant = await hub.tenant()
     const host = await filled(tenant)

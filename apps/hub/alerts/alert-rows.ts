@@ -2,6 +2,7 @@
 import { sql } from 'drizzle-orm'
 import type { Alert } from '../../../core/lifecycle/alert.ts'
 import type { alerts } from '../platform/db/schema.ts'
+import { statementOfRows } from '../platform/db/statement-of-rows.ts'
 import type { Tx } from '../platform/db/transaction.ts'
 
 type Row = typeof alerts.$inferSelect
@@ -38,32 +39,48 @@ export const toAlert = (row: Row): Alert => ({
 
 const iso = (ms: number | null): string | undefined => (ms === null ? undefined : new Date(ms).toISOString())
 
-/** The columns that change, as they travel: rows as one JSON parameter, in which what is not there is null. */
+/** The columns that change. */
 const toChange = (alert: Alert) => ({
   id: alert.id,
   severity: alert.severity,
   state: alert.state,
   resolved_at: iso(alert.resolvedAtMs),
-  resolved_reason: alert.resolvedReason ?? undefined,
-  last_value: alert.lastValue ?? undefined,
-  peak_value: alert.peakValue ?? undefined,
-  threshold: alert.threshold ?? undefined,
+  resolved_reason: alert.resolvedReason,
+  last_value: alert.lastValue,
+  peak_value: alert.peakValue,
+  threshold: alert.threshold,
   suppressed: alert.suppressed,
-  suppress_reason: alert.suppressReason ?? undefined,
+  suppress_reason: alert.suppressReason,
   flapping: alert.flapping,
-  group_id: alert.groupId ?? undefined,
-  group_total: alert.groupTotal ?? undefined,
-  group_member_ids: alert.groupMemberIds ?? undefined,
+  group_id: alert.groupId,
+  group_total: alert.groupTotal,
+  group_member_ids: alert.groupMemberIds,
   event_count: alert.eventCount,
   last_event_seq: alert.lastEventSeq,
   notified_at: iso(alert.notifiedAtMs),
   recovery_untold: alert.recoveryUntold,
 })
 
-const CHANGING = sql.raw(`id uuid, severity text, state text, resolved_at timestamptz, resolved_reason text,
-  last_value double precision, peak_value double precision, threshold double precision, suppressed boolean,
-  suppress_reason text, flapping boolean, group_id uuid, group_total integer, group_member_ids uuid[],
-  event_count integer, last_event_seq bigint, notified_at timestamptz, recovery_untold boolean`)
+const CHANGING = {
+  id: 'uuid',
+  severity: 'text',
+  state: 'text',
+  resolved_at: 'timestamptz',
+  resolved_reason: 'text',
+  last_value: 'float8',
+  peak_value: 'float8',
+  threshold: 'float8',
+  suppressed: 'boolean',
+  suppress_reason: 'text',
+  flapping: 'boolean',
+  group_id: 'uuid',
+  group_total: 'integer',
+  group_member_ids: 'text',
+  event_count: 'integer',
+  last_event_seq: 'bigint',
+  notified_at: 'timestamptz',
+  recovery_untold: 'boolean',
+} as const
 
 /** The columns of a new alert. */
 const toRecord = (alert: Alert) => ({
@@ -71,8 +88,8 @@ const toRecord = (alert: Alert) => ({
   company_id: alert.companyId,
   type: alert.type,
   server_id: alert.serverId,
-  agent_id: alert.agentId ?? undefined,
-  rule_id: alert.ruleId ?? undefined,
+  agent_id: alert.agentId,
+  rule_id: alert.ruleId,
   rule_key: alert.ruleKey,
   series_key: alert.seriesKey,
   labels: alert.labels,
@@ -80,33 +97,45 @@ const toRecord = (alert: Alert) => ({
 })
 
 /** One statement for all changes: the rows are matched by id. */
-async function updateAlerts(tx: Tx, changed: readonly Alert[]): Promise<void> {
-  await tx.db.execute(sql`
+const update = statementOfRows(
+  CHANGING,
+  rows => sql`
     update monitoring_alerts a set severity = x.severity, state = x.state, resolved_at = x.resolved_at,
       resolved_reason = x.resolved_reason, last_value = x.last_value, peak_value = x.peak_value, threshold = x.threshold,
       suppressed = x.suppressed, suppress_reason = x.suppress_reason, flapping = x.flapping, group_id = x.group_id,
-      group_total = x.group_total, group_member_ids = x.group_member_ids, event_count = x.event_count,
+      group_total = x.group_total, group_member_ids = x.group_member_ids::uuid[], event_count = x.event_count,
       last_event_seq = x.last_event_seq, notified_at = x.notified_at, recovery_untold = x.recovery_untold,
       -- An alert that opens again waits for somebody anew.
       acknowledged_by = case when a.state in ('resolved', 'acknowledged') and x.state = 'open' then null else a.acknowledged_by end,
       acknowledged_at = case when a.state in ('resolved', 'acknowledged') and x.state = 'open' then null else a.acknowledged_at end
-    from jsonb_to_recordset(${JSON.stringify(changed.map(toChange))}::jsonb) as x (${CHANGING})
-    where a.id = x.id`)
-}
+    from ${rows} where a.id = x.id`,
+)
+
+const insert = statementOfRows(
+  {
+    ...CHANGING,
+    company_id: 'uuid',
+    type: 'text',
+    server_id: 'uuid',
+    agent_id: 'uuid',
+    rule_id: 'uuid',
+    rule_key: 'text',
+    series_key: 'text',
+    labels: 'jsonb',
+    opened_at: 'timestamptz',
+  },
+  rows => sql`
+    insert into monitoring_alerts (id, severity, state, resolved_at, resolved_reason, last_value, peak_value, threshold,
+      suppressed, suppress_reason, flapping, group_id, group_total, group_member_ids, event_count, last_event_seq,
+      notified_at, recovery_untold, company_id, type, server_id, agent_id, rule_id, rule_key, series_key, labels, opened_at)
+    select x.id, x.severity, x.state, x.resolved_at, x.resolved_reason, x.last_value, x.peak_value, x.threshold,
+      x.suppressed, x.suppress_reason, x.flapping, x.group_id, x.group_total, x.group_member_ids::uuid[], x.event_count,
+      x.last_event_seq, x.notified_at, x.recovery_untold, x.company_id, x.type, x.server_id, x.agent_id, x.rule_id,
+      x.rule_key, x.series_key, x.labels, x.opened_at from ${rows}`,
+)
 
 /** Stores new alerts and changed ones. Changed ones go first: a key that becomes free can be taken by a new alert. */
 export async function storeAlerts(tx: Tx, created: readonly Alert[], changed: readonly Alert[]): Promise<void> {
-  if (changed.length > 0) await updateAlerts(tx, changed)
-  if (created.length > 0)
-    await tx.db.execute(sql`
-      insert into monitoring_alerts (id, severity, state, resolved_at, resolved_reason, last_value, peak_value, threshold,
-        suppressed, suppress_reason, flapping, group_id, group_total, group_member_ids, event_count, last_event_seq,
-        notified_at, recovery_untold, company_id, type, server_id, agent_id, rule_id, rule_key, series_key, labels, opened_at)
-      select x.id, x.severity, x.state, x.resolved_at, x.resolved_reason, x.last_value, x.peak_value, x.threshold,
-        x.suppressed, x.suppress_reason, x.flapping, x.group_id, x.group_total, x.group_member_ids, x.event_count,
-        x.last_event_seq, x.notified_at, x.recovery_untold, x.company_id, x.type, x.server_id, x.agent_id, x.rule_id,
-        x.rule_key, x.series_key, x.labels, x.opened_at
-      from jsonb_to_recordset(${JSON.stringify(created.map(toRecord))}::jsonb) as x (${CHANGING}, company_id uuid,
-        type text, server_id uuid, agent_id uuid, rule_id uuid, rule_key text, series_key text, labels jsonb,
-        opened_at timestamptz)`)
+  if (changed.length > 0) await tx.db.execute(update(changed.map(toChange)))
+  if (created.length > 0) await tx.db.execute(insert(created.map(toRecord)))
 }

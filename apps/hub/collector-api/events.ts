@@ -8,6 +8,7 @@ import { applyEvent, type EventContext } from '../../../core/lifecycle/alert.ts'
 import { storeAlerts } from '../alerts/alert-rows.ts'
 import type { Hub } from '../hub-context.ts'
 import { enqueueNotifications, type Notification } from '../notifications/outbox.ts'
+import { statementOfRows } from '../platform/db/statement-of-rows.ts'
 import { inTransaction, lockCompanies, type Tx, together, uuidList } from '../platform/db/transaction.ts'
 import { isUuid } from '../platform/http/request-schema.ts'
 import { type AlertSet, loadAlertSet } from './alert-set.ts'
@@ -123,8 +124,15 @@ function contextOf(event: AlertEvent, around: Lookups, nowMs: number): EventCont
 /** The highest processed seq of a pair-key, and its newest alert. */
 type Processed = { readonly seq: number; readonly alertId: string | null }
 
+const processedOf = statementOfRows(
+  { server_id: 'uuid', rule_key: 'text', series_key: 'text' },
+  keys => sql`
+    select s.server_id, s.rule_key, s.series_key, s.seq, s.alert_id from monitoring_event_seqs s
+    join (select distinct x.server_id, x.rule_key, x.series_key from ${keys}) k using (server_id, rule_key, series_key)`,
+)
+
 async function loadProcessed(tx: Tx, events: readonly AlertEvent[]): Promise<Map<string, Processed>> {
-  const records = events.map(event => ({
+  const keys = events.map(event => ({
     server_id: event.server_id,
     rule_key: event.rule_id,
     series_key: event.series_key,
@@ -135,10 +143,7 @@ async function loadProcessed(tx: Tx, events: readonly AlertEvent[]): Promise<Map
     series_key: string
     seq: string
     alert_id: string | null
-  }>(sql`
-    select s.server_id, s.rule_key, s.series_key, s.seq, s.alert_id from monitoring_event_seqs s
-    join (select distinct server_id, rule_key, series_key from jsonb_to_recordset(${JSON.stringify(records)}::jsonb)
-      as k (server_id uuid, rule_key text, series_key text)) k using (server_id, rule_key, series_key)`)
+  }>(processedOf(keys))
   return new Map(
     rows.map(row => [
       eventPairKey({ server_id: row.server_id, rule_id: row.rule_key, series_key: row.series_key }),
@@ -186,6 +191,24 @@ class SeenBefore extends Error {}
 
 type Applied = { readonly event: AlertEvent; readonly alertId: string | null }
 
+const insertLog = statementOfRows(
+  {
+    id: 'uuid',
+    company_id: 'uuid',
+    server_id: 'uuid',
+    alert_id: 'uuid',
+    event_id: 'text',
+    seq: 'bigint',
+    type: 'text',
+    occurred_at: 'timestamptz',
+    payload: 'jsonb',
+  },
+  rows => sql`
+    insert into monitoring_alert_events (id, company_id, server_id, alert_id, event_id, seq, type, occurred_at, payload)
+    select x.id, x.company_id, x.server_id, x.alert_id, x.event_id, x.seq, x.type, x.occurred_at, x.payload from ${rows}
+    on conflict (event_id) do nothing`,
+)
+
 /** Logs the events. Returns how many of them were new. */
 async function storeLog(tx: Tx, applied: readonly Applied[]): Promise<number> {
   const log = applied.map(({ event, alertId }) => ({
@@ -199,14 +222,18 @@ async function storeLog(tx: Tx, applied: readonly Applied[]): Promise<number> {
     occurred_at: event.occurred_at,
     payload: event,
   }))
-  const inserted = await tx.db.execute(sql`
-    insert into monitoring_alert_events (id, company_id, server_id, alert_id, event_id, seq, type, occurred_at, payload)
-    select x.id, x.company_id, x.server_id, x.alert_id, x.event_id, x.seq, x.type, x.occurred_at, x.payload
-    from jsonb_to_recordset(${JSON.stringify(log)}::jsonb) as x (id uuid, company_id uuid, server_id uuid,
-      alert_id uuid, event_id text, seq bigint, type text, occurred_at timestamptz, payload jsonb)
-    on conflict (event_id) do nothing`)
+  const inserted = await tx.db.execute(insertLog(log))
   return inserted.count
 }
+
+const raiseMarks = statementOfRows(
+  { server_id: 'uuid', rule_key: 'text', series_key: 'text', seq: 'bigint', alert_id: 'uuid' },
+  rows => sql`
+    insert into monitoring_event_seqs as s (server_id, rule_key, series_key, seq, alert_id)
+    select x.server_id, x.rule_key, x.series_key, x.seq, x.alert_id from ${rows}
+    on conflict (server_id, rule_key, series_key) do update
+      set seq = greatest(s.seq, excluded.seq), alert_id = excluded.alert_id`,
+)
 
 /** Stores for each pair-key the highest processed seq and the newest alert. */
 async function storeMarks(tx: Tx, applied: readonly Applied[], { seqs, book }: History): Promise<void> {
@@ -218,12 +245,7 @@ async function storeMarks(tx: Tx, applied: readonly Applied[], { seqs, book }: H
     seq: seqs.get(key) ?? event.seq,
     alert_id: book.newestIdOf(key),
   }))
-  await tx.db.execute(sql`
-    insert into monitoring_event_seqs as s (server_id, rule_key, series_key, seq, alert_id)
-    select x.server_id, x.rule_key, x.series_key, x.seq, x.alert_id
-    from jsonb_to_recordset(${JSON.stringify(marks)}::jsonb)
-      as x (server_id uuid, rule_key text, series_key text, seq bigint, alert_id uuid)
-    on conflict (server_id, rule_key, series_key) do update set seq = greatest(s.seq, excluded.seq), alert_id = excluded.alert_id`)
+  await tx.db.execute(raiseMarks(marks))
 }
 
 type EventResult = 'applied' | 'seen' | 'old' | RejectReason

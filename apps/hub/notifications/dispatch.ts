@@ -8,6 +8,7 @@ import { alertsByIds, presentAlert } from '../alerts/alert-list.ts'
 import type { Hub } from '../hub-context.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { alerts, rules, servers } from '../platform/db/schema.ts'
+import { statementOfRows } from '../platform/db/statement-of-rows.ts'
 import { inTransaction, isAnyOf, type Tx } from '../platform/db/transaction.ts'
 import { ringLater } from './bell.ts'
 import { addDeliveries, deliveriesOf, loadChannelPreferences, type NewDelivery } from './deliveries.ts'
@@ -35,14 +36,26 @@ export type BellRow = {
   readonly alert_id?: string
 }
 
+const insertBellRows = statementOfRows(
+  {
+    id: 'uuid',
+    user_id: 'uuid',
+    company_id: 'uuid',
+    type: 'text',
+    title: 'text',
+    body: 'text',
+    link: 'text',
+    created_at: 'timestamptz',
+    alert_id: 'uuid',
+  },
+  rows => sql`
+    insert into notifications (id, user_id, company_id, type, title, body, link, created_at, alert_id)
+    select x.id, x.user_id, x.company_id, x.type, x.title, x.body, x.link, x.created_at, x.alert_id from ${rows}`,
+)
+
 export async function addBellRows(tx: Tx, rows: readonly BellRow[]): Promise<void> {
   for (let at = 0; at < rows.length; at += ROWS_AT_ONCE)
-    await tx.db.execute(sql`
-      insert into notifications (id, user_id, company_id, type, title, body, link, created_at, alert_id)
-      select x.id, x.user_id, x.company_id, x.type, x.title, x.body, x.link, x.created_at, x.alert_id
-      from jsonb_to_recordset(${JSON.stringify(rows.slice(at, at + ROWS_AT_ONCE))}::jsonb) as x (id uuid,
-        user_id uuid, company_id uuid, type text, title text, body text, link text, created_at timestamptz,
-        alert_id uuid)`)
+    await tx.db.execute(insertBellRows(rows.slice(at, at + ROWS_AT_ONCE)))
 }
 
 /**

@@ -7,7 +7,7 @@ import type postgres from 'postgres'
  * A list of values gives a different statement for every length. Statements with a long list are seldom repeated, so
  * they are not worth keeping on each connection.
  */
-const PARAMETERS_MAX = 40
+const PARAMETERS_MAX = 50
 
 const ANEW = '/* planned anew */'
 /**

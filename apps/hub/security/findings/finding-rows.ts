@@ -2,6 +2,7 @@
 import { sql } from 'drizzle-orm'
 import type { Finding, RunningException } from '../../../../core/lifecycle/finding.ts'
 import type { FindingColumns } from '../../../../core/matching/finding-event.ts'
+import { statementOfRows } from '../../platform/db/statement-of-rows.ts'
 import type { Tx } from '../../platform/db/transaction.ts'
 
 /** A finding with the exception that gave it its status, when that one still runs. */
@@ -96,10 +97,9 @@ type FindingId = { readonly companyId: string; readonly findingKey: string }
 /** Names a finding in a map. */
 export const findingKeyOf = ({ companyId, findingKey }: FindingId): string => `${companyId} ${findingKey}`
 
-/** Locks the findings of these keys, in the order of their ids, and reads them. */
-export async function lockFindings(tx: Tx, ids: readonly FindingId[]): Promise<Map<string, StoredFinding>> {
-  const keys = ids.map(({ companyId, findingKey }) => ({ company_id: companyId, finding_key: findingKey }))
-  const rows = await tx.db.execute<Row>(sql`
+const lock = statementOfRows(
+  { company_id: 'uuid', finding_key: 'text' },
+  keys => sql`
     select f.id, f.company_id, f.server_id, f.host_id, f.finding_key, f.kind, f.vuln_id, f.aliases, f.advisory_ids, f.ecosystem,
       f.package_key, f.packages, f.installed_version, f.fixed_version, f.fix_status, f.fix_channel, f.no_distro_fix,
       f.eol_date, f.upgrade_to, f.severity_label, f.minor, f.kernel, f.reboot_required, f.cvss_score, f.cvss_vector,
@@ -107,12 +107,17 @@ export async function lockFindings(tx: Tx, ids: readonly FindingId[]): Promise<M
       e.type as running_type, ${ms('first_seen_at')} as first_seen_ms, ${ms('last_seen_at')} as last_seen_ms,
       ${ms('reopened_at')} as reopened_ms, ${ms('resolved_at')} as resolved_ms, f.resolved_reason,
       ${ms('sla_due_at')} as sla_due_ms, f.sla_told, f.last_event_seq, f.db_version
-    from (select distinct company_id, finding_key from jsonb_to_recordset(${JSON.stringify(keys)}::jsonb)
-        as x (company_id uuid, finding_key text)) k
-      join security_findings f on f.company_id = k.company_id and f.finding_key = k.finding_key collate "C"
+    from (select distinct x.company_id, x.finding_key collate "C" as finding_key from ${keys}) k
+      join security_findings f on f.company_id = k.company_id and f.finding_key = k.finding_key
       left join security_exceptions e on e.id = f.exception_id and e.status = 'approved'
         and (e.expires_at is null or e.expires_at > now())
-    order by f.id for no key update of f`)
+    order by f.id for no key update of f`,
+)
+
+/** Locks the findings of these keys, in the order of their ids, and reads them. */
+export async function lockFindings(tx: Tx, ids: readonly FindingId[]): Promise<Map<string, StoredFinding>> {
+  const keys = ids.map(({ companyId, findingKey }) => ({ company_id: companyId, finding_key: findingKey }))
+  const rows = await tx.db.execute<Row>(lock(keys))
   return new Map(
     rows.map(row => [findingKeyOf({ companyId: row.company_id, findingKey: row.finding_key }), storedOf(row)]),
   )
@@ -146,68 +151,72 @@ const recordOf = (finding: Finding) => ({
 })
 
 /** Every column that an event may change, with its type. */
-const COLUMNS: readonly (readonly [name: string, type: string])[] = [
-  ['server_id', 'uuid'],
-  ['host_id', 'uuid'],
-  ['kind', 'text'],
-  ['vuln_id', 'text'],
-  ['aliases', 'jsonb'],
-  ['advisory_ids', 'jsonb'],
-  ['ecosystem', 'text'],
-  ['package_key', 'text'],
-  ['packages', 'jsonb'],
-  ['installed_version', 'text'],
-  ['fixed_version', 'text'],
-  ['fix_status', 'text'],
-  ['fix_channel', 'text'],
-  ['no_distro_fix', 'boolean'],
-  ['eol_date', 'text'],
-  ['upgrade_to', 'jsonb'],
-  ['severity_label', 'text'],
-  ['minor', 'boolean'],
-  ['kernel', 'boolean'],
-  ['reboot_required', 'boolean'],
-  ['cvss_score', 'float8'],
-  ['cvss_vector', 'text'],
-  ['score_source', 'text'],
-  ['kev', 'boolean'],
-  ['kev_due_date', 'date'],
-  ['epss', 'float8'],
-  ['risk', 'smallint'],
-  ['priority', 'text'],
-  ['status', 'text'],
-  ['exception_id', 'uuid'],
-  ['first_seen_at', 'timestamptz'],
-  ['last_seen_at', 'timestamptz'],
-  ['reopened_at', 'timestamptz'],
-  ['resolved_at', 'timestamptz'],
-  ['resolved_reason', 'text'],
-  ['sla_due_at', 'timestamptz'],
-  ['sla_told', 'text'],
-  ['last_event_seq', 'bigint'],
-  ['db_version', 'bigint'],
-]
-const NAMES = sql.raw(COLUMNS.map(([name]) => name).join(', '))
-const VALUES = sql.raw(COLUMNS.map(([name]) => `x.${name}`).join(', '))
-const TYPES = sql.raw(COLUMNS.map(([name, type]) => `${name} ${type}`).join(', '))
-const SET = sql.raw(COLUMNS.map(([name]) => `${name} = x.${name}`).join(', '))
+const COLUMNS = {
+  server_id: 'uuid',
+  host_id: 'uuid',
+  kind: 'text',
+  vuln_id: 'text',
+  aliases: 'jsonb',
+  advisory_ids: 'jsonb',
+  ecosystem: 'text',
+  package_key: 'text',
+  packages: 'jsonb',
+  installed_version: 'text',
+  fixed_version: 'text',
+  fix_status: 'text',
+  fix_channel: 'text',
+  no_distro_fix: 'boolean',
+  eol_date: 'text',
+  upgrade_to: 'jsonb',
+  severity_label: 'text',
+  minor: 'boolean',
+  kernel: 'boolean',
+  reboot_required: 'boolean',
+  cvss_score: 'float8',
+  cvss_vector: 'text',
+  score_source: 'text',
+  kev: 'boolean',
+  kev_due_date: 'date',
+  epss: 'float8',
+  risk: 'smallint',
+  priority: 'text',
+  status: 'text',
+  exception_id: 'uuid',
+  first_seen_at: 'timestamptz',
+  last_seen_at: 'timestamptz',
+  reopened_at: 'timestamptz',
+  resolved_at: 'timestamptz',
+  resolved_reason: 'text',
+  sla_due_at: 'timestamptz',
+  sla_told: 'text',
+  last_event_seq: 'bigint',
+  db_version: 'bigint',
+} as const
+const NAMES = Object.keys(COLUMNS)
+const listOf = (column: (name: string) => string) => sql.raw(NAMES.map(column).join(', '))
+
+const insert = statementOfRows(
+  { id: 'uuid', company_id: 'uuid', finding_key: 'text', ...COLUMNS },
+  rows => sql`
+    insert into security_findings (id, company_id, finding_key, ${listOf(name => name)})
+    select x.id, x.company_id, x.finding_key, ${listOf(name => `x.${name}`)} from ${rows}
+    order by x.company_id, x.finding_key on conflict (company_id, finding_key) do nothing`,
+)
 
 /** Returns how many were new: fewer than given when another transaction was first with a key. */
 export async function insertFindings(tx: Tx, created: readonly Finding[]): Promise<number> {
   if (created.length === 0) return 0
-  const inserted = await tx.db.execute(sql`
-    insert into security_findings (id, company_id, finding_key, ${NAMES})
-    select x.id, x.company_id, x.finding_key, ${VALUES}
-    from jsonb_to_recordset(${JSON.stringify(created.map(recordOf))}::jsonb)
-      as x (id uuid, company_id uuid, finding_key text, ${TYPES})
-    order by x.company_id, x.finding_key on conflict (company_id, finding_key) do nothing`)
+  const inserted = await tx.db.execute(insert(created.map(recordOf)))
   return inserted.count
 }
 
+const update = statementOfRows(
+  { id: 'uuid', ...COLUMNS },
+  rows => sql`
+    update security_findings f set ${listOf(name => `${name} = x.${name}`)} from ${rows} where f.id = x.id`,
+)
+
 /** Stores findings that the transaction has locked. */
 export async function updateFindings(tx: Tx, changed: readonly Finding[]): Promise<void> {
-  if (changed.length === 0) return
-  await tx.db.execute(sql`
-    update security_findings f set ${SET}
-    from jsonb_to_recordset(${JSON.stringify(changed.map(recordOf))}::jsonb) as x (id uuid, ${TYPES}) where f.id = x.id`)
+  if (changed.length > 0) await tx.db.execute(update(changed.map(recordOf)))
 }

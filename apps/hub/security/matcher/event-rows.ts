@@ -1,22 +1,48 @@
 // Rows of security_finding_events, the log of what the matcher told, and what was opened and resolved each day.
 import { sql } from 'drizzle-orm'
+import { statementOfRows } from '../../platform/db/statement-of-rows.ts'
 import type { Tx } from '../../platform/db/transaction.ts'
 import type { Envelope } from './event-parse.ts'
 import type { KnownHost } from './known-hosts.ts'
 
 export type EventRecord = { readonly event: Envelope; readonly host: KnownHost; readonly findingId: string | null }
 
+const known = statementOfRows(
+  { event_id: 'text' },
+  ids => sql`
+    select event_id from security_finding_events where event_id in (select x.event_id collate "C" from ${ids})`,
+)
+
 /** The ids of events that are stored already. */
 export async function loadKnownIds(tx: Tx, events: readonly Envelope[]): Promise<Set<string>> {
-  const ids = JSON.stringify(events.map(event => event.event_id))
-  const rows = await tx.db.execute<{ event_id: string }>(sql`
-    select event_id from security_finding_events
-    where event_id in (select x collate "C" from jsonb_array_elements_text(${ids}::jsonb) x)`)
+  if (events.length === 0) return new Set()
+  const rows = await tx.db.execute<{ event_id: string }>(known(events))
   return new Set(rows.map(row => row.event_id))
 }
 
-/** Returns how many were stored: fewer than given when another transaction was first with an id. */
+const insert = statementOfRows(
+  {
+    event_id: 'text',
+    company_id: 'uuid',
+    host_id: 'uuid',
+    server_id: 'uuid',
+    finding_id: 'uuid',
+    seq: 'bigint',
+    type: 'text',
+    occurred_at: 'timestamptz',
+    received_at: 'timestamptz',
+    payload: 'jsonb',
+  },
+  rows => sql`
+    insert into security_finding_events
+      (event_id, company_id, host_id, server_id, finding_id, seq, type, occurred_at, payload, received_at)
+    select x.event_id, x.company_id, x.host_id, x.server_id, x.finding_id, x.seq, x.type, x.occurred_at, x.payload, x.received_at
+    from ${rows} order by x.event_id collate "C" on conflict (event_id) do nothing`,
+)
+
+/** Returns how many were stored: fewer than given when one is known, or another transaction was first with its id. */
 export async function storeEvents(tx: Tx, records: readonly EventRecord[], nowMs: number): Promise<number> {
+  const receivedAt = new Date(nowMs).toISOString()
   const log = records.map(({ event, host, findingId }) => ({
     event_id: event.event_id,
     company_id: host.companyId,
@@ -26,15 +52,10 @@ export async function storeEvents(tx: Tx, records: readonly EventRecord[], nowMs
     seq: event.seq,
     type: event.type,
     occurred_at: new Date(event.occurred_at).toISOString(),
+    received_at: receivedAt,
     payload: event.payload,
   }))
-  const stored = await tx.db.execute(sql`
-    insert into security_finding_events (event_id, company_id, host_id, server_id, finding_id, seq, type, occurred_at, payload, received_at)
-    select x.event_id, x.company_id, x.host_id, x.server_id, x.finding_id, x.seq, x.type, x.occurred_at, x.payload,
-      ${new Date(nowMs).toISOString()}::timestamptz
-    from jsonb_to_recordset(${JSON.stringify(log)}::jsonb) as x (event_id text, company_id uuid, host_id uuid, server_id uuid,
-      finding_id uuid, seq bigint, type text, occurred_at timestamptz, payload jsonb)
-    order by x.event_id collate "C" on conflict (event_id) do nothing`)
+  const stored = await tx.db.execute(insert(log))
   return stored.count
 }
 

@@ -36,7 +36,7 @@ type EventsResponse = {
 type Admitted = { readonly event: Envelope; readonly host: KnownHost; readonly content: ContentOf }
 type ContentOf = Exclude<ReturnType<typeof readContent>, string>
 
-/** Another transaction stored an event or a finding of the batch after this one had looked: it is run again. */
+/** An event of the batch is stored already, or another transaction stored a finding of it meanwhile: it is run again. */
 class Overtaken extends Error {}
 
 const isRejected = (result: EventResult): result is RejectReason =>
@@ -125,31 +125,43 @@ async function openBook(tx: Tx, admitted: readonly Admitted[]): Promise<Book> {
   return new Book(stored, scanSeqs, references, exceptions)
 }
 
-/** Sorts the events of a batch into those that will be stored and those that are known or refused. */
-async function admit(tx: Tx, events: readonly Envelope[]): Promise<{ admitted: Admitted[]; results: Result[] }> {
-  const [hosts, known] = await together([lockHosts(tx, events), loadKnownIds(tx, events)])
+/**
+ * Sorts the events of a batch into those that will be stored and those that are known or refused. A matcher seldom sends
+ * what it has sent before: with `looksForIds` every event is looked up by its id, without only those that would be
+ * refused, since a known one that is stored again makes the batch run again.
+ */
+async function admit(
+  tx: Tx,
+  events: readonly Envelope[],
+  looksForIds: boolean,
+): Promise<{ admitted: Admitted[]; results: Result[] }> {
+  const hosts = await lockHosts(tx, events)
+  const read = events.map(event => {
+    const host = hostOf(event, hosts)
+    return { event, host, content: host === null ? ('unknown_server' as const) : readContent(event) }
+  })
+  const doubtful = looksForIds ? read : read.filter(({ content }) => typeof content === 'string')
+  const known = await loadKnownIds(
+    tx,
+    doubtful.map(({ event }) => event),
+  )
   const admitted: Admitted[] = []
   const results: Result[] = []
-  for (const event of events) {
-    if (known.has(event.event_id)) {
-      results.push({ event, result: 'seen' })
-      continue
-    }
-    const host = hostOf(event, hosts)
-    const content = host === null ? 'unknown_server' : readContent(event)
-    if (host === null || typeof content === 'string') {
+  for (const { event, host, content } of read) {
+    if (known.has(event.event_id)) results.push({ event, result: 'seen' })
+    else if (host === null || typeof content === 'string')
       results.push({ event, result: typeof content === 'string' ? content : 'unknown_server' })
-      continue
+    else {
+      known.add(event.event_id)
+      admitted.push({ event, host, content })
     }
-    known.add(event.event_id)
-    admitted.push({ event, host, content })
   }
   return { admitted, results }
 }
 
 /** Applies a batch in one transaction. Throws Overtaken. */
-async function applyEvents(hub: Hub, tx: Tx, events: readonly Envelope[]): Promise<Result[]> {
-  const { admitted, results } = await admit(tx, events)
+async function applyEvents(hub: Hub, tx: Tx, events: readonly Envelope[], looksForIds: boolean): Promise<Result[]> {
+  const { admitted, results } = await admit(tx, events, looksForIds)
   if (admitted.length === 0) return results
   const book = await openBook(tx, admitted)
   const records: EventRecord[] = []
@@ -171,12 +183,12 @@ async function applyEvents(hub: Hub, tx: Tx, events: readonly Envelope[]): Promi
   return results
 }
 
-const RUNS_MAX = 5
+const RUNS_MAX = 6
 
 async function applyOnce(hub: Hub, events: readonly Envelope[]): Promise<Result[]> {
   for (let run = 1; ; run++) {
     try {
-      return await inTransaction(hub.database.db, tx => applyEvents(hub, tx, events))
+      return await inTransaction(hub.database.db, tx => applyEvents(hub, tx, events, run > 1))
     } catch (error) {
       if (run === RUNS_MAX || !(error instanceof Overtaken)) throw error
     }
