@@ -1,5 +1,7 @@
 // Requests to a hub at a steady pace, and the CPU time that hub and database take for them.
 import { readdirSync, readFileSync } from 'node:fs'
+import postgres from 'postgres'
+import { until } from '../test/support/until.ts'
 
 const TICKS_PER_SECOND = 100
 
@@ -28,6 +30,24 @@ export const residentMb = (pid: number): number =>
 
 export const quantile = (sorted: readonly number[], q: number): number =>
   Math.round((sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? 0) * 10) / 10
+
+const CALM_MAX_MS = 120_000
+
+/** The clock of a hub looks every five seconds for what is due. */
+const FIRST_LOOKS_MS = 11_000
+
+/** Waits until a hub that has just become ready has run all that its clock starts first. */
+export async function untilCalm(databaseUrl: string): Promise<void> {
+  await Bun.sleep(FIRST_LOOKS_MS)
+  const sql = postgres(databaseUrl, { max: 1, onnotice: () => {} })
+  const hasRun = async () => {
+    const waiting = await sql`
+      select 1 from pgboss.job where name = 'schedule' and state in ('created', 'retry', 'active') limit 1`
+    return waiting.length === 0
+  }
+  await until('the first tasks of the hub to be over', hasRun, CALM_MAX_MS)
+  await sql.end()
+}
 
 type Call = (method: string, path: string, body?: unknown) => Promise<unknown>
 

@@ -1,16 +1,15 @@
 // The hub on a database of some size, over HTTP, as a process of its own on embedded PostgreSQL: 10,000 servers, 1,000
 // rules, 100,000 alerts and a million alert events in one company, 90,000 servers in others. Usage: bun bench/hub.ts
-// [--data DIR] [--only memory,events,lists,sync,tags] [--paths TEXT,TEXT] [--hub CHECKOUT]. With --data the seeded database is kept in
-// DIR and used again; with --paths only lists whose path has a TEXT are asked for. Prints a line for every list on
-// standard error, and one JSON line.
+// [--data DIR] [--only memory,events,lists,sync,tags] [--paths TEXT,TEXT] [--hub CHECKOUT]. With --data the seeded
+// database is kept in DIR and used again; with --paths only lists whose path has a TEXT are asked for. Prints a line
+// for every list on standard error, and one JSON line.
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import postgres from 'postgres'
 import { startPostgres } from '../apps/standalone/postgres.ts'
-import { until } from '../test/support/until.ts'
-import { atPace, caller, cpuSeconds, quantile, residentMb } from './hub-load.ts'
+import { atPace, caller, cpuSeconds, quantile, residentMb, untilCalm } from './hub-load.ts'
 import { benchTag, type Seeded, seededId, seedHub, sizes } from './hub-seed.ts'
 
 const { values: options } = parseArgs({
@@ -31,7 +30,6 @@ const EVENTS_AT_ONCE = 200
 const BATCHES = 30
 const PER_SECOND = 50
 const REQUESTS = 150
-const CALM_MAX_MS = 120_000
 
 const server = await startPostgres(join(dir, 'postgres'), 'bench', join(dir, 'postgres.log'))
 const databaseUrl = (name: string): string => server.url.replace(/[^/]+$/, name)
@@ -51,20 +49,9 @@ async function seeded(): Promise<Seeded> {
 
 const readyFile = join(dir, 'hub-ready.json')
 
-/** Whether the hub that was started on a database then has run all that its clock starts first. */
-async function isCalm(name: string, startedAt: string): Promise<boolean> {
-  const sql = postgres(databaseUrl(name), { max: 1, onnotice: () => {} })
-  const [row] = await sql<{ calm: boolean }[]>`
-    select exists (select 1 from system_settings where key like 'schedule.%' and updated_at > ${startedAt}::text::timestamptz)
-      and not exists (select 1 from pgboss.job where name = 'schedule' and state in ('created', 'retry', 'active')) as calm`
-  await sql.end()
-  return row?.calm === true
-}
-
 /** Starts a hub on a database. Its start, with its migrations and its first tasks, is over when this returns. */
 async function startHub(name: string) {
   rmSync(readyFile, { force: true })
-  const startedAt = new Date().toISOString()
   const started = Bun.spawn(
     [
       'bun',
@@ -90,7 +77,7 @@ async function startHub(name: string) {
     if (started.exitCode !== null) throw new Error('the hub does not start')
     await Bun.sleep(20)
   }
-  await until('the first tasks of the hub to be over', () => isCalm(name, startedAt), CALM_MAX_MS)
+  await untilCalm(databaseUrl(name))
   return started
 }
 

@@ -15,6 +15,8 @@ const parts: Readonly<Record<string, () => Promise<readonly Record<string, unkno
 }
 
 const wanted = process.argv.slice(2)
+const unknown = wanted.find(name => parts[name] === undefined)
+if (unknown !== undefined) throw new Error(`no part ${unknown}: name ${Object.keys(parts).join(', ')}`)
 for (const [name, run] of Object.entries(parts)) {
   if (wanted.length > 0 && !wanted.includes(name)) continue
   for (const answer of await run()) console.log(JSON.stringify({ bench: 'security', part: name, ...answer }))

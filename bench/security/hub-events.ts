@@ -14,8 +14,7 @@ import { createMatcher, createToken, createUser } from '../../apps/hub/identity/
 import { inTransaction } from '../../apps/hub/platform/db/transaction.ts'
 import { createLogger } from '../../apps/hub/platform/telemetry.ts'
 import { startPostgres } from '../../apps/standalone/postgres.ts'
-import { until } from '../../test/support/until.ts'
-import { atPace, caller, cpuSeconds, quantile } from '../hub-load.ts'
+import { atPace, caller, cpuSeconds, quantile, untilCalm } from '../hub-load.ts'
 
 const { values: options } = parseArgs({ options: { findings: { type: 'string', default: '100000' } } })
 const FINDINGS = Number(options.findings)
@@ -23,7 +22,6 @@ const HOSTS = 1000
 const EVENTS_AT_ONCE = 200
 const BATCHES = 100
 const READS_PER_SECOND = 10
-const COUNTED_MAX_MS = 120_000
 
 const dir = mkdtempSync(join(tmpdir(), 'bench-security-'))
 const server = await startPostgres(join(dir, 'postgres'), 'bench', join(dir, 'postgres.log'))
@@ -97,15 +95,8 @@ const { hub_url: hubUrl }: { hub_url: string } = await Bun.file(readyFile).json(
 const call = caller(hubUrl, facts.token)
 const match = caller(hubUrl, facts.matcherToken)
 
-// What the seed wrote at once is counted by a task of the hub; until then each list would add it up by itself.
-const isCounted = async (): Promise<boolean> => {
-  const sql = postgres(server.url, { max: 1, onnotice: () => {} })
-  const [row] = await sql<{ waiting: boolean }[]>`
-    select exists (select 1 from security_finding_count_changes) as waiting`
-  await sql.end()
-  return row?.waiting === false
-}
-await until('the findings of the seed to be counted', isCounted, COUNTED_MAX_MS)
+// What the seed wrote at once is counted and told of by tasks of the hub, which every hub runs first of all.
+await untilCalm(server.url)
 
 let seq = 1000
 /** A batch of findings that are new. */

@@ -1,5 +1,5 @@
-// A statement that is given many rows, column by column. PostgreSQL reads an array of each column with a fraction of the
-// work that records in JSON take, whose names it parses and sorts for every row, and the names need not be sent.
+// A statement that is given many rows, column by column. PostgreSQL reads an array of each column with a fraction of
+// the work that records in JSON take, whose names it parses and sorts for every row, and the names need not be sent.
 import { type SQL, sql } from 'drizzle-orm'
 import { fixedStatement } from './fixed-statement.ts'
 

@@ -36,7 +36,7 @@ type EventsResponse = {
 type Admitted = { readonly event: Envelope; readonly host: KnownHost; readonly content: ContentOf }
 type ContentOf = Exclude<ReturnType<typeof readContent>, string>
 
-/** An event of the batch is stored already, or another transaction stored a finding of it meanwhile: it is run again. */
+/** An event of the batch is stored already, or another transaction was first with a finding of it: it is run again. */
 class Overtaken extends Error {}
 
 const isRejected = (result: EventResult): result is RejectReason =>
@@ -126,9 +126,9 @@ async function openBook(tx: Tx, admitted: readonly Admitted[]): Promise<Book> {
 }
 
 /**
- * Sorts the events of a batch into those that will be stored and those that are known or refused. A matcher seldom sends
- * what it has sent before: with `looksForIds` every event is looked up by its id, without only those that would be
- * refused, since a known one that is stored again makes the batch run again.
+ * Sorts the events of a batch into those that will be stored and those that are known or refused. A matcher seldom
+ * sends what it has sent before: with `looksForIds` every event is looked up by its id, without only those that would
+ * be refused, since a known one that is stored again makes the batch run again.
  */
 async function admit(
   tx: Tx,
