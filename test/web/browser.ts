@@ -4,12 +4,21 @@ import { type Browser, chromium, type Page } from 'playwright-core'
 import { atEnd } from '../support/at-end.ts'
 import type { SiteProcess } from '../support/site.ts'
 
-const places = [process.env.CHROMIUM ?? '', '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
+/** First the one that is built without a window: it draws the same pages with two thirds of the processor. */
+const places = [
+  process.env.CHROMIUM ?? '',
+  '/usr/bin/chromium-headless-shell',
+  '/usr/bin/chromium',
+  '/usr/bin/chromium-browser',
+  '/usr/bin/google-chrome',
+]
 
 export async function startBrowser(): Promise<Browser> {
   const executablePath = places.find(path => path !== '' && existsSync(path))
   if (executablePath === undefined)
-    throw new Error('no Chromium is installed, which the tests of the web interface need: apt-get install chromium')
+    throw new Error(
+      'no Chromium is installed, which the tests of the web interface need: apt-get install chromium-headless-shell',
+    )
   return chromium.launch({
     executablePath,
     args: [
