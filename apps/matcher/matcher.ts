@@ -119,7 +119,7 @@ export function startMatcher(parts: MatcherParts): RunningMatcher {
     limits: new ScanLimits(config, nowMs),
     proxies: new TrustedProxies(config.trusted_proxies),
     settingsOf: companyId => settings.of(companyId),
-    onSeen: (host, version, atMs) => hubParts?.seen.note(host, version, atMs),
+    onSeen: (hostId, version, atMs) => hubParts?.seen.note(hostId, version, atMs),
     syncHosts: async () => hubParts?.hosts.reload(),
     metrics,
     log,

@@ -3,7 +3,7 @@
 
 import type { Logger } from 'pino'
 import { describeResponse } from '../../hub-link/hub-connection.ts'
-import type { KnownHost, MatcherState } from '../state/state-types.ts'
+import type { MatcherState } from '../state/state-types.ts'
 import type { MatcherHub } from './matcher-hub.ts'
 
 const PERIOD_MS = 3_600_000
@@ -21,16 +21,18 @@ export class SeenTeller {
 
   constructor(
     private readonly parts: {
-      readonly state: Pick<MatcherState, 'seenTold'>
+      readonly state: Pick<MatcherState, 'host' | 'seenTold'>
       readonly hub: Pick<MatcherHub, 'seen'>
       readonly log: Logger
     },
   ) {}
 
-  note(host: KnownHost, scannerVersion: string, atMs: number): void {
-    if (atMs - host.seenToldAtMs < PERIOD_MS) return
-    if (this.waiting.size >= WAITING_MAX && !this.waiting.has(host.hostId)) return
-    this.waiting.set(host.hostId, { atMs, scannerVersion })
+  note(hostId: string, scannerVersion: string, atMs: number): void {
+    // As it is now: the hub may have been told of the report before while this one was under way.
+    const host = this.parts.state.host(hostId)
+    if (host === null || atMs - host.seenToldAtMs < PERIOD_MS) return
+    if (this.waiting.size >= WAITING_MAX && !this.waiting.has(hostId)) return
+    this.waiting.set(hostId, { atMs, scannerVersion })
     if (!this.isRunning && performance.now() >= this.quietUntilMs) void this.run()
   }
 

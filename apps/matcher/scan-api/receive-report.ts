@@ -146,7 +146,7 @@ export class ReportReceiver {
     if (!('open_findings' in outcome)) return faultOf(outcome)
     metrics.matchSeconds.observe((performance.now() - startedMs) / 1000)
     metrics.reports.inc({ result: resultOf(outcome) })
-    onSeen(host, report?.scanner_version ?? request.headers.get('x-svc-agent-version') ?? '', receivedAtMs)
+    onSeen(host.hostId, report?.scanner_version ?? request.headers.get('x-svc-agent-version') ?? '', receivedAtMs)
     const { match_status, open_findings } = outcome
     log.debug({ host_id: host.hostId, result: resultOf(outcome), match_status, open_findings }, 'report')
     return Response.json({

@@ -21,7 +21,7 @@ export type ScanContext = {
   /** The settings of a company as last known, asked for where they are old; null for one never seen. */
   readonly settingsOf: (companyId: string) => Promise<CompanySettings | null>
   /** A host has reported: the hub is told, now and then. */
-  readonly onSeen: (host: KnownHost, scannerVersion: string, atMs: number) => void
+  readonly onSeen: (hostId: string, scannerVersion: string, atMs: number) => void
   /** Reads the feed of scan hosts now. */
   readonly syncHosts: () => Promise<unknown>
   readonly metrics: MatcherMetrics
