@@ -5,7 +5,7 @@ import { shardOfServer } from '../../core/bus/shard-of-server.ts'
 import { id } from '../ingest/scripted-hub.ts'
 import { until } from '../support/until.ts'
 import { type Json, type Server, serverOf } from './processes.ts'
-import { type TestWorker, Workers } from './workers.ts'
+import { adminToken, type TestWorker, Workers } from './workers.ts'
 
 setDefaultTimeout(90_000)
 const LOST_MS = 95_000
@@ -96,16 +96,24 @@ describe('presence and groups', () => {
     await site.send(all)
     await until('evaluation', () => site.isEvaluated())
     site.clock.advance(LOST_MS - 10_000)
+    const workers = [first, second]
+    const heard = () => workers.map(each => each.logLines.filter(({ msg }) => msg.startsWith('the bus was full')).length)
     expect(await site.writer(0).publish(all[0]!.serverId, new Uint8Array(96))).toBe('full')
+    await until('the workers to hear of it', () => heard().every(count => count > 0))
     // Redis noted the time of the refusal by its own clock; the clock of this test is ahead of it.
+    const before = heard()
     await site.server.client.hset('svc:bus:state', 'overflow', Date.now())
-    for (const { logLines } of [first, second])
-      await until('the worker to hear of it', () => logLines.some(line => line.msg.startsWith('the bus was full')))
-    const before = site.events(event => event.type === 'agent.down').length
+    await until('the workers to hear of it by this clock', () => heard().every((count, at) => count > before[at]!))
+    // Threads answer one message after the other: what asks each of them comes back when all have heard of it too.
+    for (const { running } of workers) {
+      const headers = { authorization: `Bearer ${adminToken}` }
+      expect((await fetch(`${running.adminUrl}/internal/v1/status`, { headers })).status).toBe(200)
+    }
+    const lost = site.events(event => event.type === 'agent.down').length
     site.clock.advance(40_000)
     const sweptAt = performance.now() + 500
     await until('some sweeps to go by', () => performance.now() > sweptAt)
-    expect(site.events(event => event.type === 'agent.down')).toHaveLength(before)
+    expect(site.events(event => event.type === 'agent.down')).toHaveLength(lost)
     site.clock.advance(40_000)
     await until('the silent ones to be lost', () => allOf(fleet, 'agent.down,agent.up,agent.down'))
   })
