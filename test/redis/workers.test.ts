@@ -97,7 +97,8 @@ describe('presence and groups', () => {
     await until('evaluation', () => site.isEvaluated())
     site.clock.advance(LOST_MS - 10_000)
     const workers = [first, second]
-    const heard = () => workers.map(each => each.logLines.filter(({ msg }) => msg.startsWith('the bus was full')).length)
+    const heard = () =>
+      workers.map(each => each.logLines.filter(({ msg }) => msg.startsWith('the bus was full')).length)
     expect(await site.writer(0).publish(all[0]!.serverId, new Uint8Array(96))).toBe('full')
     await until('the workers to hear of it', () => heard().every(count => count > 0))
     // Redis noted the time of the refusal by its own clock; the clock of this test is ahead of it.
