@@ -58,9 +58,9 @@ type Load = {
 }
 
 /**
- * The load of what takes more than a few seconds, on two cores, with the servers that it talks to: the seconds as a whole
- * check takes them, where several run beside each other, the cores as measured alone. What takes long begins first, and
- * what fits runs beside it.
+ * The load of what takes more than a few seconds, on two cores, with the servers that it talks to: the seconds as a
+ * whole check takes them, where several run beside each other, the cores as measured alone. What takes long begins
+ * first, and what fits runs beside it.
  */
 const loads: Readonly<Record<string, Load>> = {
   // First of all: most of the check waits for it.
