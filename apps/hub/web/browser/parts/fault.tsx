@@ -11,7 +11,7 @@ const keyIn = (message: string): string | null => /\b[a-z-]+(?:\.[a-z-]+)+\b/.ex
 export function NoPermission({ permission }: { readonly permission: string }) {
   return (
     <div class="notice" role="alert">
-      <h2>{t('no_permission_title')}</h2>
+      <h1>{t('no_permission_title')}</h1>
       <p>{t('no_permission', { permission, company: company.name })}</p>
     </div>
   )

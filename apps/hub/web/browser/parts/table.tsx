@@ -1,7 +1,7 @@
 // A table of any length: only the rows near what is seen are in the document. Where rows come in windows, the table
 // asks for the window that is seen. Rows keep their height, so nothing shifts; on a phone each row is a card.
 import type { ComponentChildren, RefObject } from 'preact'
-import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { shellWords } from '../../words/shell.ts'
 import { currentPage, currentSearch, param, setParams } from '../address/router.ts'
 import { textsOf } from '../session.ts'
@@ -240,6 +240,22 @@ function TableRow<Row>({ row, rowIndex, table }: RowProps<Row>) {
   const { columns, selection, keyOf, nameOf } = table
   const key = keyOf(row)
   const isSelected = selection?.has(key) === true
+  // Who scrolls moves rows past, and changes nothing in them: their cells are made once.
+  const cells = useMemo(
+    () =>
+      columns.map(column =>
+        column.isName ? (
+          <th key={column.key} scope="row" class="name">
+            {column.cell(row)}
+          </th>
+        ) : (
+          <td key={column.key} class={classOf(column)} data-title={column.title}>
+            {column.cell(row)}
+          </td>
+        ),
+      ),
+    [row, columns],
+  )
   return (
     <tr aria-rowindex={rowIndex} data-key={key} aria-selected={selection ? isSelected : undefined}>
       {selection ? (
@@ -252,17 +268,7 @@ function TableRow<Row>({ row, rowIndex, table }: RowProps<Row>) {
           />
         </td>
       ) : null}
-      {columns.map(column =>
-        column.isName ? (
-          <th key={column.key} scope="row" class="name">
-            {column.cell(row)}
-          </th>
-        ) : (
-          <td key={column.key} class={classOf(column)} data-title={column.title}>
-            {column.cell(row)}
-          </td>
-        ),
-      )}
+      {cells}
     </tr>
   )
 }

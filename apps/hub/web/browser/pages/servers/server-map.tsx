@@ -16,7 +16,7 @@ import type { MapCaption } from '../../parts/host-map/map-layout.ts'
 import { Skeleton } from '../../parts/skeleton.tsx'
 import { StateMark } from '../../parts/state-mark.tsx'
 import { type Column, Table } from '../../parts/table.tsx'
-import { textsOf } from '../../session.ts'
+import { may, textsOf } from '../../session.ts'
 import { readView, useView } from '../../view.ts'
 import { ServerName, stateOf } from './server-columns.tsx'
 
@@ -262,7 +262,14 @@ export const ServerMap = ({ data }: { readonly data: ServerMapView }) => (
   <>
     <Choices data={data} />
     {data.total === 0 ? (
-      <p class="notice">{servers('none')}</p>
+      <div class="notice">
+        <p>{servers('none')}</p>
+        {may('monitoring.manage') ? (
+          <a class="button primary" href={hrefTo('add_servers')}>
+            {servers('add')}
+          </a>
+        ) : null}
+      </div>
     ) : data.matching === 0 ? (
       <NothingMatches />
     ) : param('as') === 'table' ? (
