@@ -160,6 +160,20 @@ describe('files of a company', () => {
     expect((await deletions[0]).status).toBe(204)
   })
 
+  test('[RES-279] a file is found by its name from its first moment to its last, in its company', async () => {
+    const { body } = await send('wiring-of-hall-seven.txt', bytes('cable 4 goes to rack 9'))
+    const stranger = await hub.tenant()
+    const find = async (by: Tenant, q: string) =>
+      (await by.call('GET', `/search?kinds=file&q=${q}`)).body.data.map((hit: Json) => [hit.name, hit.link])
+    const link = `/files/${body.data.id}`
+    expect(await find(own, 'hall-seven')).toEqual([['wiring-of-hall-seven.txt', link]])
+    expect(await find(stranger, 'hall-seven')).toEqual([])
+    await own.call('PATCH', link, { name: 'wiring-of-hall-eight.txt' })
+    expect(await find(own, 'hall-eight')).toEqual([['wiring-of-hall-eight.txt', link]])
+    await own.call('DELETE', link)
+    expect(await find(own, 'hall-eight')).toEqual([])
+  })
+
   test('[RES-003] [RES-005] [RES-008] renaming is audited, and nobody else finds it', async () => {
     const { body } = await send('a.txt', bytes('a: 1\n'))
     const { id } = body.data

@@ -93,6 +93,7 @@ export const outsideKinds: readonly KindInfo[] = [
     'webhooks.view',
     'webhooks.manage',
   ]),
+  outside('file', ['file', 'files', 'tệp', 'tệp'], { path: '/files', table: 'files' }, ['files.view', 'files.manage']),
   outside('user', ['user', 'users', 'người dùng', 'người dùng'], { path: '/users', table: 'users' }, IDENTITY),
   outside('team', ['team', 'teams', 'nhóm', 'nhóm'], { path: '/teams', table: 'teams' }, IDENTITY),
 ]

@@ -56,6 +56,7 @@ import findingBatches from '../../../../sql/hub/0054_finding_batches.sql' with {
 import newDocuments from '../../../../sql/hub/0056_new_documents.sql' with { type: 'text' }
 import addressLists from '../../../../sql/hub/0058_address_lists.sql' with { type: 'text' }
 import searchPrefixes from '../../../../sql/hub/0060_search_prefixes.sql' with { type: 'text' }
+import filesInSearch from '../../../../sql/hub/0061_files_in_search.sql' with { type: 'text' }
 
 type Migration = { readonly number: number; readonly name: string; readonly sql: string }
 
@@ -115,6 +116,7 @@ export const migrations: readonly Migration[] = [
   { number: 56, name: 'new_documents', sql: newDocuments },
   { number: 58, name: 'address_lists', sql: addressLists },
   { number: 60, name: 'search_prefixes', sql: searchPrefixes },
+  { number: 61, name: 'files_in_search', sql: filesInSearch },
 ]
 
 /** Any number will do, as long as every hub uses the same one. */
