@@ -245,4 +245,51 @@ describe('alerts', () => {
     expect({ ...row }).toEqual({ least: 6, most: 6, n: 30 })
     await expectTrueCounts(own.companyId)
   })
+
+  test('[COL-042] [COL-043] servers are deleted for good while two collectors send their events: nothing of them stays, and no two wait for each other', async () => {
+    const own = await hub.tenant()
+    const { client } = hub.hub.database
+    const deadlocks = async () =>
+      (await client`select deadlocks::int as n from pg_stat_database where datname = current_database()`)[0]?.n
+    const before = await deadlocks()
+    const ids: string[] = []
+    for (const name of ['a', 'b', 'c', 'd', 'e', 'f'])
+      ids.push((await own.call('POST', '/servers', { name })).body.data.id)
+    const [kept = '', ...gone] = ids
+    let deleting = true
+    const post = async (collector: typeof first, who: number) => {
+      for (let seq = 1; deleting || seq <= 2; seq++) {
+        // A series of each batch's own is a new alert and a new mark; one of an old series changes what stands.
+        const events = random
+          .shuffle(ids)
+          .flatMap(id => [
+            eventOf(own.companyId, id, `new{n="${who} ${seq}"}`, seq, 'alert.opened'),
+            eventOf(own.companyId, id, `old{n="${who}"}`, seq, seq % 2 ? 'alert.opened' : 'alert.resolved'),
+            eventOf(own.companyId, id, `lone{n="${who}"}`, seq, 'alert.reminder'),
+          ])
+        expect((await collector.call('POST', '/events', { events })).status).toBe(200)
+      }
+    }
+    const remove = async () => {
+      try {
+        // Not put into the trash before: until the moment of the deletion its events are taken.
+        for (const id of random.shuffle(gone))
+          expect((await own.call('DELETE', `/servers/${id}/permanent`)).status).toBe(204)
+      } finally {
+        deleting = false
+      }
+    }
+    await Promise.all([post(first, 1), post(second, 2), remove()])
+    const rowsOf = async (serverIds: readonly string[]) => {
+      const [row] = await client`
+        select (select count(*)::int from monitoring_alerts where server_id = any(${serverIds}::uuid[])) as alerts,
+          (select count(*)::int from monitoring_alert_events where server_id = any(${serverIds}::uuid[])) as events,
+          (select count(*)::int from monitoring_event_seqs where server_id = any(${serverIds}::uuid[])) as marks`
+      return [row?.alerts, row?.events, row?.marks]
+    }
+    expect(await rowsOf(gone)).toEqual([0, 0, 0])
+    for (const count of await rowsOf([kept])) expect(count).toBeGreaterThan(0)
+    await expectTrueCounts(own.companyId)
+    expect(await deadlocks()).toBe(before)
+  })
 })

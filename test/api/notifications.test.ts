@@ -1,11 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { toAlert } from '../../apps/hub/alerts/alert-rows.ts'
+import { purgeCompany } from '../../apps/hub/companies/companies.ts'
+import { addBellRows, type BellRow } from '../../apps/hub/notifications/dispatch.ts'
 import { tellLeftOver } from '../../apps/hub/notifications/outbox.ts'
 import { tellEndedSuppressions } from '../../apps/hub/notifications/suppression-end.ts'
 import { alerts } from '../../apps/hub/platform/db/schema.ts'
+import { inTransaction } from '../../apps/hub/platform/db/transaction.ts'
 import { alertEvent as event, notificationsIdle } from './alert-event.ts'
-import { type Json, type Tenant, TestHub } from './hub-harness.ts'
+import { type Json, type Tenant, TestHub, until } from './hub-harness.ts'
 
 let hub: TestHub
 let collector: Awaited<ReturnType<TestHub['collector']>>
@@ -216,5 +219,65 @@ describe('suppression that ends', () => {
     await tellEndedSuppressions(hub.hub)
     await idle()
     expect(await types(own)).toEqual(['alert.opened', 'alert.resolved'])
+  })
+})
+
+describe('a person who is deleted while they are told', () => {
+  const rowFor = (companyId: string, userId: string): BellRow => ({
+    id: crypto.randomUUID(),
+    user_id: userId,
+    company_id: companyId,
+    type: 'alert.opened',
+    title: 'x',
+    body: 'x',
+    link: '/alerts',
+    created_at: new Date().toISOString(),
+  })
+  const isWaiting = (statement: string) =>
+    until(`${statement} waits`, async () => {
+      const rows = await hub.hub.database.client`
+        select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()
+          and query like ${`%${statement}%`} and pid <> pg_backend_pid()`
+      return rows.length > 0
+    })
+  const toldOf = async (companyId: string): Promise<string[]> =>
+    (await hub.hub.database.client`select user_id from notifications where company_id = ${companyId}`).map(
+      row => row.user_id,
+    )
+
+  test('[NTF-001] is waited for by the deletion, which takes the new rows along', async () => {
+    const own = await hub.tenant()
+    const other = await hub.user(own.companyId, [])
+    let deleted: Promise<{ status: number }> | undefined
+    await inTransaction(hub.hub.database.db, async tx => {
+      await addBellRows(tx, [rowFor(own.companyId, other.userId), rowFor(own.companyId, own.userId)])
+      deleted = own.call('DELETE', `/users/${other.userId}`)
+      await isWaiting('delete from "users"')
+    })
+    expect((await deleted)?.status).toBe(204)
+    expect(await toldOf(own.companyId)).toEqual([own.userId])
+  })
+
+  test('[NTF-001] is left out when the deletion was first, and the others are told', async () => {
+    const own = await hub.tenant()
+    const other = await hub.user(own.companyId, [])
+    let told: Promise<void> | undefined
+    await hub.hub.database.client.begin(async client => {
+      await client`delete from users where id = ${other.userId}`
+      const rows = [rowFor(own.companyId, other.userId), rowFor(own.companyId, own.userId)]
+      told = inTransaction(hub.hub.database.db, tx => addBellRows(tx, rows))
+      await isWaiting('for key share')
+    })
+    await told
+    expect(await toldOf(own.companyId)).toEqual([own.userId])
+  })
+
+  test('[NTF-001] a company that goes takes along what people of its parent were told of it', async () => {
+    const parent = await hub.tenant()
+    const own = await hub.tenant(undefined, { parentId: parent.companyId })
+    const rows = [rowFor(own.companyId, parent.userId), rowFor(parent.companyId, parent.userId)]
+    await inTransaction(hub.hub.database.db, tx => addBellRows(tx, rows))
+    await inTransaction(hub.hub.database.db, tx => purgeCompany(hub.hub, tx, own.companyId))
+    expect([await toldOf(own.companyId), await toldOf(parent.companyId)]).toEqual([[], [parent.userId]])
   })
 })

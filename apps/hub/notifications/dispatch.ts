@@ -9,7 +9,7 @@ import type { Hub } from '../hub-context.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { alerts, rules, servers } from '../platform/db/schema.ts'
 import { statementOfRows } from '../platform/db/statement-of-rows.ts'
-import { inTransaction, isAnyOf, type Tx } from '../platform/db/transaction.ts'
+import { inTransaction, isAnyOf, type Tx, together, uuidList } from '../platform/db/transaction.ts'
 import { ringLater } from './bell.ts'
 import { addDeliveries, deliveriesOf, loadChannelPreferences, type NewDelivery } from './deliveries.ts'
 import { registerEmail } from './email.ts'
@@ -53,9 +53,26 @@ const insertBellRows = statementOfRows(
     select x.id, x.user_id, x.company_id, x.type, x.title, x.body, x.link, x.created_at, x.alert_id from ${rows}`,
 )
 
+/** Locks rows, so that none is deleted before the transaction has ended. Returns the ids of those that exist. */
+async function lockExisting(tx: Tx, table: 'companies' | 'users', ids: Iterable<string>): Promise<ReadonlySet<string>> {
+  const rows = await tx.db.execute<{ id: string }>(sql`
+    select id from ${sql.identifier(table)} where id = any(${uuidList(ids)}::uuid[]) order by id for key share`)
+  return new Set(rows.map(row => row.id))
+}
+
+/**
+ * Writes rows of the bell; those for a person or of a company that was deleted meanwhile are left out. The table has no
+ * foreign keys: both are locked here once, and not looked up again for every row (G-102).
+ */
 export async function addBellRows(tx: Tx, rows: readonly BellRow[]): Promise<void> {
-  for (let at = 0; at < rows.length; at += ROWS_AT_ONCE)
-    await tx.db.execute(insertBellRows(rows.slice(at, at + ROWS_AT_ONCE)))
+  if (rows.length === 0) return
+  const [companyIds, userIds] = await together([
+    lockExisting(tx, 'companies', new Set(rows.map(row => row.company_id))),
+    lockExisting(tx, 'users', new Set(rows.map(row => row.user_id))),
+  ])
+  const kept = rows.filter(row => companyIds.has(row.company_id) && userIds.has(row.user_id))
+  for (let at = 0; at < kept.length; at += ROWS_AT_ONCE)
+    await tx.db.execute(insertBellRows(kept.slice(at, at + ROWS_AT_ONCE)))
 }
 
 /**

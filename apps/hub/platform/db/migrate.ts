@@ -57,6 +57,7 @@ import newDocuments from '../../../../sql/hub/0056_new_documents.sql' with { typ
 import addressLists from '../../../../sql/hub/0058_address_lists.sql' with { type: 'text' }
 import searchPrefixes from '../../../../sql/hub/0060_search_prefixes.sql' with { type: 'text' }
 import filesInSearch from '../../../../sql/hub/0061_files_in_search.sql' with { type: 'text' }
+import eventRows from '../../../../sql/hub/0062_event_rows.sql' with { type: 'text' }
 
 type Migration = { readonly number: number; readonly name: string; readonly sql: string }
 
@@ -117,6 +118,7 @@ export const migrations: readonly Migration[] = [
   { number: 58, name: 'address_lists', sql: addressLists },
   { number: 60, name: 'search_prefixes', sql: searchPrefixes },
   { number: 61, name: 'files_in_search', sql: filesInSearch },
+  { number: 62, name: 'event_rows', sql: eventRows },
 ]
 
 /** Any number will do, as long as every hub uses the same one. */
