@@ -250,11 +250,20 @@ async function runSamplesOverHttp(): Promise<Outcome> {
 /** Folders whose tests start executables: as they are built, which start in a fraction of the time of the sources. */
 const startsExecutables = /^test\/(agent|api|ingest|matcher\/with-hub|redis|system|web|worker)(\/|$)/
 
+/**
+ * Folders whose tests run the hub in their own process, for a minute: what the last tier of the compiler makes of it
+ * takes a tenth of the processor, and would pay after that.
+ */
+const hasHubInside = /^test\/(api|web)$/
+
 /** The tests of a folder as steps. */
 function stepsOfFolder(folder: string): Step[] {
   const files = testFilesOf(folder)
   const isAfterBuild = startsExecutables.test(folder)
-  const more: Record<string, string> = isAfterBuild ? { CHECK_COMPILED: '1' } : {}
+  const more: Record<string, string> = {
+    ...(isAfterBuild ? { CHECK_COMPILED: '1' } : {}),
+    ...(hasHubInside.test(folder) ? { BUN_JSC_useFTLJIT: '0' } : {}),
+  }
   const after = isAfterBuild ? { after: 'build' } : {}
   const parts = partsOfFolder[folder] ?? 1
   if (parts > 1)

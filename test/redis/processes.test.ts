@@ -26,7 +26,7 @@ const SERVERS = 8
 /** About two seconds, on a host that is busy with other tests. */
 const RELOAD_MS = 4_000
 const CACHE_TTL_MS = 1_000
-const PACE_MS = 10
+const PACE_MS = 20
 
 /** Sends sample after sample of a server, each until it is acknowledged, to one ingest node and the other in turn. */
 async function pump(ingests: readonly Process[], server: Pumped, isOver: () => boolean): Promise<void> {
