@@ -20,6 +20,10 @@ const columns = (names: readonly string[], of?: string): SQL =>
 /** The order of the list, for statements that read findings in it. */
 export const FINDING_ORDER = sql`risk desc, ${columns([...CELL, NAME])}, id`
 
+/** What stands for the cell in the key of counts by name (sql/hub/0063). */
+const cellDigest = (riskAndCell: readonly SQL[]): SQL =>
+  sql`security_cell_digest(${sql.join([...riskAndCell], sql`, `)})`
+
 type IdsOfPage = { readonly ids: readonly string[]; readonly total: number }
 
 /** A server has few findings: they are read and sorted. */
@@ -39,21 +43,23 @@ async function pageOfServer(
 /** What the cells of a filter meet, and whether names tell them apart. */
 type CellFilter = {
   readonly conditions: readonly SQL[]
+  /** The same for counts that are kept by name, when their key can say it. */
+  readonly byKey?: readonly SQL[]
   readonly search?: string | undefined
   readonly isByName: boolean
 }
 
 /** Counts of the cells that a filter selects: those kept, and the changes that are not yet added up. */
-function cellsOf({ conditions, search, isByName }: CellFilter): SQL {
+function cellsOf({ conditions, byKey = conditions, search, isByName }: CellFilter): SQL {
   const key = columns(['risk', ...CELL, ...(isByName ? [NAME] : [])])
-  const counted = (table: string, searched: SQL) => {
-    const where = search === undefined ? conditions : [...conditions, findsText(searched, search)]
+  const counted = (table: string, met: readonly SQL[], searched: SQL) => {
+    const where = search === undefined ? met : [...met, findsText(searched, search)]
     return sql`select ${key}, count from ${sql.identifier(table)} where ${all(where)}`
   }
   const kept = isByName ? 'security_finding_name_counts' : 'security_finding_counts'
   return sql`
-    select ${key}, sum(count)::bigint as n from (${counted(kept, sql`search_text`)}
-      union all ${counted('security_finding_count_changes', SEARCH_TEXT)}) counted
+    select ${key}, sum(count)::bigint as n from (${counted(kept, byKey, sql`search_text`)}
+      union all ${counted('security_finding_count_changes', conditions, SEARCH_TEXT)}) counted
     group by ${key} having sum(count) > 0`
 }
 
@@ -112,8 +118,12 @@ export async function idsOfPage(
   const isByName = vuln_id !== undefined || search !== undefined
   const { ids, total, deep } = await placed(db, companyId, { conditions, search, isByName }, range)
   if (deep === null) return { ids, total }
-  const isOfCell = ['risk' as const, ...CELL].map(name => sql`${sql.identifier(name)} = ${deep.cell[name]}`)
-  const inCell = { conditions: [owned, ...isOfCell], isByName: true }
+  const cell = ['risk' as const, ...CELL].map(name => ({ name: sql.identifier(name), value: sql`${deep.cell[name]}` }))
+  const inCell = {
+    conditions: [owned, ...cell.map(({ name, value }) => sql`${name} = ${value}`)],
+    byKey: [owned, sql`cell_digest = ${cellDigest(cell.map(({ value }) => value))}`],
+    isByName: true,
+  }
   const before = await placed(db, companyId, inCell, { limit: deep.taken, offset: deep.skipped })
   return { ids: [...before.ids, ...ids], total }
 }
@@ -124,16 +134,19 @@ export async function idsOfPage(
  */
 export async function addUpFindingCounts(db: Executor): Promise<void> {
   const cell = columns(['company_id', 'risk', ...CELL])
+  const digest = cellDigest([columns(['risk', ...CELL])])
   await db.execute(sql`
     with taken as (
-      delete from security_finding_count_changes returning ${cell}, name_digest, vuln_id, package_key, aliases, count),
+      delete from security_finding_count_changes
+      returning ${cell}, ${digest} as cell_digest, name_digest, vuln_id, package_key, aliases, count),
     by_name as (
-      insert into security_finding_name_counts as c (${cell}, name_digest, vuln_id, package_key, search_text, count)
-      select ${cell}, name_digest, vuln_id, package_key, security_search_text(vuln_id, package_key, aliases), count from (
-        select ${cell}, name_digest, vuln_id, package_key, aliases, sum(count) as count from taken
-        group by ${cell}, name_digest, vuln_id, package_key, aliases having sum(count) <> 0) x
-      order by ${cell}, name_digest
-      on conflict (company_id, name_digest, risk, ${columns(CELL)}) do update set count = c.count + excluded.count)
+      insert into security_finding_name_counts as c
+        (cell_digest, name_digest, ${cell}, vuln_id, package_key, search_text, count)
+      select cell_digest, name_digest, ${cell}, vuln_id, package_key, security_search_text(vuln_id, package_key, aliases),
+        sum(count)
+      from taken group by cell_digest, name_digest, ${cell}, vuln_id, package_key, aliases having sum(count) <> 0
+      order by cell_digest, name_digest, company_id
+      on conflict (company_id, cell_digest, name_digest) do update set count = c.count + excluded.count)
     insert into security_finding_counts as c (${cell}, count)
     select ${cell}, sum(count) from taken group by ${cell} having sum(count) <> 0 order by ${cell}
     on conflict (${cell}) do update set count = c.count + excluded.count`)
