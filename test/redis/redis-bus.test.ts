@@ -1,7 +1,7 @@
 // The bus over Redis, on a real server.
 import { afterAll, expect, test } from 'bun:test'
 import { RedisBusWriter } from '../../apps/collector/bus/redis-bus.ts'
-import { RedisBusReader } from '../../apps/collector/bus/redis-bus-reader.ts'
+import { pollFaults, RedisBusReader } from '../../apps/collector/bus/redis-bus-reader.ts'
 import { plainAddress } from '../../apps/collector/store/redis/redis-address.ts'
 import { openRedis, whenReady } from '../../apps/collector/store/redis/redis-client.ts'
 import { redisKeys } from '../../apps/collector/store/redis/redis-keys.ts'
@@ -219,4 +219,25 @@ test('while Redis is away a batch is refused; what was acknowledged is there whe
   expect(await writer.publish(SERVER, entry(5))).toBeNull()
   expect(await valuesAfter(reader, SHARD, 0)).toEqual([1, 2, 5])
   await reader.close()
+})
+
+test('a user whose rights are older than the poll is told which one is missing, and loses nothing', async () => {
+  const { keys, writer } = openBus()
+  expect(await pollFaults(redis, keys)).toEqual([])
+  await redis.call('ACL', 'SETUSER', 'old', 'on', '>secret', '~*', '&*', '+@all', '-xread')
+  const refused = openRedis({
+    address: plainAddress(server.url.replace('redis://', 'redis://old:secret@')),
+    name: 'old-rights',
+    onTrouble: () => {},
+    onRecovered: () => {},
+  })
+  await whenReady(refused)
+  expect(await pollFaults(refused, keys)).toEqual([expect.stringContaining('add +xread')])
+  const reader = new RedisBusReader(refused, keys, 5, () => {})
+  await writer.publish(SERVER, entry(1))
+  expect(await valuesAfter(reader, SHARD, 0)).toEqual([1])
+  await writer.publish(SERVER, entry(2))
+  expect(await valuesAfter(reader, SHARD, 1)).toEqual([2])
+  await reader.close()
+  refused.disconnect()
 })

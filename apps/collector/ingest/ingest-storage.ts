@@ -12,8 +12,9 @@ import { FileHeartbeats, type HeartbeatBoard, RedisHeartbeats } from '../store/p
 import type { RedisAddress } from '../store/redis/redis-address.ts'
 import { RedisShared } from '../store/redis/redis-announcements.ts'
 import {
+  durabilityFaults,
   isOfSentinels,
-  logDurabilityFaults,
+  logRedisFaults,
   openRedis,
   redisCause,
   toldTo,
@@ -107,7 +108,7 @@ async function openOnRedis(
   const redis = openRedis({ address, name: 'collector-ingest', ...toldTo(log) })
   const keys = redisKeys(config['redis.prefix'])
   await pTimeout(whenReady(redis), { milliseconds: REDIS_WAIT_MS, fallback: () => {} })
-  logDurabilityFaults(redis, isOfSentinels(address), log)
+  logRedisFaults(redis, () => durabilityFaults(redis, isOfSentinels(address)), log)
   const registry = new RedisRegistryStore(redis, keys)
   const shared = new RedisShared(redis, keys, Date.now)
   const bus = new RedisBusWriter({

@@ -149,12 +149,12 @@ export class RedisScript {
 export const asBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 
 /**
- * Logs what of the server's configuration endangers data, now and whenever another server may have taken its place: a
- * replica that was promoted is often set up otherwise.
+ * Logs what is wrong with how the server is set up, now and whenever another one may have taken its place: a replica
+ * that was promoted is often set up otherwise.
  */
-export function logDurabilityFaults(redis: Redis, isReplicated: boolean, log: Logger): void {
+export function logRedisFaults(redis: Redis, findFaults: () => Promise<readonly string[]>, log: Logger): void {
   const check = (): void => {
-    durabilityFaults(redis, isReplicated).then(
+    findFaults().then(
       faults => {
         for (const fault of faults) log.warn(fault)
       },

@@ -2,11 +2,19 @@
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import type { ReadyPart } from '../../../http/ops-server.ts'
+import { pollFaults } from '../../bus/redis-bus-reader.ts'
 import { collectorPaths, DISK_POLL_MS, heartbeatMaxAgeMs, redisAddressOf, type WorkerConfig } from '../../config.ts'
 import { FileHeartbeats, type HeartbeatBoard, RedisHeartbeats } from '../../store/process-heartbeats.ts'
 import { lockFile } from '../../store/process-lock.ts'
 import type { RedisAddress } from '../../store/redis/redis-address.ts'
-import { isOfSentinels, logDurabilityFaults, openRedis, toldTo, whenReady } from '../../store/redis/redis-client.ts'
+import {
+  durabilityFaults,
+  isOfSentinels,
+  logRedisFaults,
+  openRedis,
+  toldTo,
+  whenReady,
+} from '../../store/redis/redis-client.ts'
 import { redisKeys } from '../../store/redis/redis-keys.ts'
 import { RedisRegistryStore } from '../../store/redis/redis-registry-store.ts'
 import { RegistryStore } from '../../store/registry/file-registry-store.ts'
@@ -75,10 +83,14 @@ function openOnDisk(config: WorkerConfig, log: Logger): OpenedStorage {
 async function openOnRedis(config: WorkerConfig, address: RedisAddress, log: Logger): Promise<OpenedStorage> {
   const redis = openRedis({ address, name: 'collector-worker', ...toldTo(log) })
   await whenReady(redis)
-  logDurabilityFaults(redis, isOfSentinels(address), log)
   if (config['clickhouse.url']?.startsWith('embedded:') ?? true)
     log.warn('samples are kept in this process: a second worker needs a ClickHouse server that both use')
   const keys = redisKeys(config['redis.prefix'])
+  const faults = async () => [
+    ...(await durabilityFaults(redis, isOfSentinels(address))),
+    ...(await pollFaults(redis, keys)),
+  ]
+  logRedisFaults(redis, faults, log)
   const registry = new RedisRegistryStore(redis, keys)
   await registry.poll()
   const storage = await RedisWorkerStorage.open({
