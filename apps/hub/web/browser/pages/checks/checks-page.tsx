@@ -94,7 +94,7 @@ const columnsOf = (onAct: OnAct, days: Days): readonly Column<CheckListRow>[] =>
     key: 'response',
     title: t('response'),
     isNumber: true,
-    from: 'wide',
+    from: 'medium',
     cell: row => valueText('s', days?.[row.id]?.seconds ?? null),
   },
   {
