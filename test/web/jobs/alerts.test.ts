@@ -163,11 +163,25 @@ test('an alert is silenced from its page: what it covers is shown first, and the
 test('a silence is found by its server, is ended, and is made again as it was', async () => {
   const serverId = (await tenant.call('POST', '/servers', { name: 'swapped', hostname: 'swapped' })).body.data.id
   const ends_at = new Date(Date.now() + 3_600_000).toISOString()
-  for (const [reason, scope] of [
-    ['Change of a disk', { server_ids: [serverId] }],
-    ['Patches of the month', { tags: ['patched'] }],
+  const rule_ids: string[] = []
+  for (const name of ['Zone of load', 'Area of load', 'Load that was']) {
+    const load = {
+      kind: 'threshold',
+      scope: { all: true },
+      metric: 'cpu_usage_percent',
+      operator: '>',
+      severity: 'warning',
+    }
+    rule_ids.push((await tenant.call('POST', '/monitoring/rules', { ...load, name, threshold: 90 })).body.data.id)
+  }
+  for (const [reason, scope, of] of [
+    ['Change of a disk', { server_ids: [serverId] }, rule_ids],
+    ['Patches of the month', { tags: ['patched'] }, []],
   ])
-    expect((await tenant.call('POST', '/monitoring/silences', { scope, reason, ends_at })).status).toBe(201)
+    expect((await tenant.call('POST', '/monitoring/silences', { scope, reason, ends_at, rule_ids: of })).status).toBe(
+      201,
+    )
+  expect((await tenant.call('DELETE', `/monitoring/rules/${rule_ids[2]}`)).status).toBe(204)
   const { page } = await visit('/silences')
   const row = (reason: string) => page.getByRole('row').filter({ hasText: reason })
   await row('Patches of the month').waitFor()
@@ -177,6 +191,7 @@ test('a silence is found by its server, is ended, and is made again as it was', 
   expect(await row('Patches of the month').count()).toBe(1)
   await filter.fill('state:active server:Swapped ')
   await row('Patches of the month').waitFor({ state: 'detached' })
+  await row('Change of a disk').getByRole('cell', { name: 'Zone of load, Area of load, a deleted rule' }).waitFor()
   await row('Change of a disk').getByRole('button', { name: 'End now' }).click()
   await page.getByText('Nothing matches this filter.').waitFor()
   await page.getByRole('button', { name: 'Clear filter' }).first().click()
@@ -193,6 +208,9 @@ test('a silence is found by its server, is ended, and is made again as it was', 
   await row('Change of a disk').getByRole('button', { name: 'Again' }).click()
   const dialog = page.getByRole('dialog', { name: 'New silence' })
   await dialog.getByText('Servers: swapped').waitFor()
+  await dialog
+    .getByRole('checkbox', { name: 'Only alerts of the rule “Zone of load, Area of load”', checked: true })
+    .waitFor()
   expect(await dialog.getByLabel('Reason').inputValue()).toBe('Change of a disk')
   await dialog.getByRole('button', { name: 'Silence' }).click()
   await dialog.waitFor({ state: 'detached' })
@@ -201,6 +219,7 @@ test('a silence is found by its server, is ended, and is made again as it was', 
   const { data } = (await tenant.call('GET', '/monitoring/silences?status=active')).body
   const again = data.filter((each: Json) => each.reason === 'Change of a disk')
   expect(again.map((each: Json) => each.scope.server_ids)).toEqual([[serverId]])
+  expect(again.map((each: Json) => each.rule_ids)).toEqual([rule_ids.slice(0, 2)])
   await page.context().close()
 }, 120_000)
 

@@ -10,6 +10,9 @@ import type { View, ViewContext } from './view.ts'
 
 const WINDOW = 60
 
+/** The name is null where the rule is deleted. */
+type SilencedRule = { readonly id: string; readonly name: string | null }
+
 export type SilenceRow = {
   readonly id: string
   readonly status: SilenceStatus
@@ -21,8 +24,8 @@ export type SilenceRow = {
   readonly endsAtMs: number
   readonly reason: string
   readonly by: string | null
-  readonly ruleNames: readonly string[]
-  readonly ruleIds: readonly string[]
+  /** Empty: all rules. In the order that they were given in. */
+  readonly rules: readonly SilencedRule[]
   readonly recurrence: Recurrence | null
   readonly hiddenAlerts: number
 }
@@ -44,11 +47,10 @@ type Stored = {
   cancelled_at: string | null
   reason: string
   by: string | null
-  rule_ids: string[]
   recurrence: Recurrence | null
 }
 
-type Details = { id: string; server_names: string[] | null; rule_names: string[] | null; hidden: number }
+type Details = { id: string; server_names: string[] | null; rules: SilencedRule[] | null; hidden: number }
 
 const isOver = sql`(${ofStatus.cancelled} or ${ofStatus.expired})`
 
@@ -74,7 +76,7 @@ function shownSilences(context: ViewContext, offset: number): Promise<readonly S
   const { from, order, meets } = silencesOf(context)
   return context.hub.database.db.execute<Stored>(sql`
     select monitoring_silences.id, scope, cardinality(resolved_server_ids) as server_count, starts_at, ends_at,
-      cancelled_at, reason, u.name as by, rule_ids, recurrence
+      cancelled_at, reason, u.name as by, recurrence
     ${from} and ${meets} order by ${order}, monitoring_silences.id limit ${WINDOW} offset ${offset}`)
 }
 
@@ -87,8 +89,9 @@ async function detailsOf(
     select q.id,
       (select array_agg(n.name order by n.name) from (select s.name from servers s
         where s.company_id = ${companyId} and s.id = any(q.resolved_server_ids) order by lower(s.name) limit 3) n) as server_names,
-      (select array_agg(r.name order by r.name) from monitoring_rules r
-        where r.company_id = ${companyId} and r.id = any(q.rule_ids)) as rule_names,
+      (select json_agg(json_build_object('id', given.id, 'name', r.name) order by given.position)
+        from unnest(q.rule_ids) with ordinality as given (id, position)
+        left join monitoring_rules r on r.company_id = ${companyId} and r.id = given.id and r.deleted_at is null) as rules,
       (select count(*)::int from monitoring_alerts x where x.company_id = ${companyId}
         and x.state in ('open', 'acknowledged') and x.suppressed
         and (coalesce((q.scope ->> 'all')::boolean, false) or x.server_id = any(q.resolved_server_ids))
@@ -108,8 +111,7 @@ const toRow = (row: Stored, status: SilenceStatus, details: Details | undefined)
   serverNames: details?.server_names ?? [],
   startsAtMs: new Date(row.starts_at).getTime(),
   endsAtMs: new Date(row.ends_at).getTime(),
-  ruleIds: row.rule_ids,
-  ruleNames: details?.rule_names ?? [],
+  rules: details?.rules ?? [],
   hiddenAlerts: details?.hidden ?? 0,
 })
 

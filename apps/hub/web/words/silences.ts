@@ -20,6 +20,7 @@ export const silencesWords = {
   servers_count: { en: '{count} {count|server|servers}', vi: '{count} máy chủ' },
   rules: { en: 'Rules', vi: 'Quy tắc' },
   all_rules: { en: 'all', vi: 'tất cả' },
+  deleted_rule: { en: 'a deleted rule', vi: 'một quy tắc đã xóa' },
   by: { en: 'By', vi: 'Người tạo' },
   from: { en: 'From', vi: 'Từ' },
   until: { en: 'Until', vi: 'Đến' },

@@ -320,14 +320,7 @@ export function SilenceDialog({ start, onClose, onDone }: Props) {
           errors={errors}
         />
         {rules.length > 0 ? (
-          <OnlyRule
-            name={rules
-              .map(({ name }) => name)
-              .filter(name => name !== '')
-              .join(', ')}
-            form={form}
-            change={change}
-          />
+          <OnlyRule name={rules.map(({ name }) => name).join(', ')} form={form} change={change} />
         ) : null}
         <TimeFields form={form} change={change} errors={errors} />
         <TextField

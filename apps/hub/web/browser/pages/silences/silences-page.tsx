@@ -34,13 +34,16 @@ function scopeText({ scope, serverCount, serverNames }: SilenceRow): string {
   return t('servers_of', { count: serverCount ?? 0, names: serverNames.join(', ') })
 }
 
-/** The same again: whom it covered, of which rules, and why. */
-const startOf = ({ scope, ruleIds, ruleNames, reason }: SilenceRow): SilenceStart => ({
-  scope,
-  rules: ruleIds.map((id, at) => ({ id, name: ruleNames[at] ?? '' })),
-  isOfRule: ruleIds.length > 0,
-  reason,
-})
+const named = ({ id, name }: SilenceRow['rules'][number]) => ({ id, name: name ?? t('deleted_rule') })
+
+/** The same again: whom it covered, of which rules that are left, and why. None left is refused: it never means all. */
+function startOf({ scope, rules, reason }: SilenceRow): SilenceStart {
+  const left = rules.filter(({ name }) => name !== null)
+  return { scope, rules: (left.length > 0 ? left : rules).map(named), isOfRule: rules.length > 0, reason }
+}
+
+const rulesText = ({ rules }: SilenceRow): string =>
+  rules.length === 0 ? t('all_rules') : rules.map(rule => named(rule).name).join(', ')
 
 const STATES = { current: ['active', 'scheduled'], past: ['expired', 'cancelled'] } as const
 const REPEATS = ['daily', 'weekly'] as const
@@ -61,7 +64,7 @@ const columnsOf = (acts: (row: SilenceRow) => preact.ComponentChildren): readonl
     key: 'rules',
     title: t('rules'),
     from: 'medium',
-    cell: row => <span class="text">{row.ruleIds.length === 0 ? t('all_rules') : row.ruleNames.join(', ')}</span>,
+    cell: row => <span class="text">{rulesText(row)}</span>,
   },
   { key: 'from', title: t('from'), from: 'medium', cell: row => <Time atMs={row.startsAtMs} form="when" /> },
   {
