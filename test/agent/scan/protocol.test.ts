@@ -170,7 +170,7 @@ test('[MAT-043] what the matcher refuses as it is, is not sent again until it ch
     rig.matcher.next('/report', () => scanError(status, 'invalid'))
     rig.start()
     await rig.calls('/report', 1)
-    await rig.clock.runFor(25 * HOUR_MS, 1)
+    await rig.clock.runFor(60 * HOUR_MS, 1)
     expect(rig.matcher.of('/report')).toHaveLength(1)
     expect(rig.status?.last_error).toBe('invalid: said invalid')
     rig.install('base-files', '2')
