@@ -1,7 +1,7 @@
 // The collector of a site in one process: registry, bus, worker, ingest, heartbeat and ops listener, wired as its
 // executables wire theirs, with the hub's metrics beside its own.
 import type { Logger } from 'pino'
-import type { BusWriter } from '../collector/bus/bus.ts'
+import { type BusWriter, isBusWritable } from '../collector/bus/bus.ts'
 import { GROUP_WAIT_MS } from '../collector/bus/commit-pace.ts'
 import { FileBusWriter } from '../collector/bus/file-bus-writer.ts'
 import { ThreadBus } from '../collector/bus/thread-bus.ts'
@@ -85,7 +85,7 @@ export async function startSiteCollector(
   started.defer(() => ingest.stop())
   const heartbeat = startHeartbeat(parts, hub, ingest, worker)
   started.defer(() => heartbeat.stop())
-  const ops = startOps(parts, metrics, worker, registry)
+  const ops = startOps(parts, metrics, worker, registry, bus)
   started.defer(() => ops.stop())
   return { agentUrl: ingest.url, adminUrl: worker.adminUrl, opsUrl: ops.url }
 }
@@ -149,6 +149,7 @@ const startOps = (
   metrics: CollectorMetrics,
   worker: RunningWorker,
   registry: AgentRegistry,
+  bus: BusWriter,
 ): OpsServer =>
   startOpsServer(
     opsListen,
@@ -158,6 +159,7 @@ const startOps = (
       { name: 'hub', isReady: () => isMigrated(hub.database.client).catch(() => false) },
       { name: 'samples store', isReady: () => worker.isReady() },
       { name: 'registry', isReady: () => registry.isFilled },
+      { name: 'bus', isReady: () => isBusWritable(bus) },
     ],
     otherMetrics,
   )

@@ -161,7 +161,7 @@ const cases: Case<Subject>[] = [
       }
       expect(new Set(await Promise.all(publishing))).toEqual(new Set([null]))
       for (const seen of await Promise.all(readers)) expect(seen).toEqual(upTo(total))
-      expect(await writer.stats()).toEqual({ lagEntries: 0, bytes: 0, oldestAtMs: null })
+      expect(await writer.stats()).toEqual({ lagEntries: 0, bytes: 0, oldestAtMs: null, isFull: false })
     },
   },
   {
@@ -197,7 +197,7 @@ const cases: Case<Subject>[] = [
       await reader.pass('samples', partition, 1)
       expect(await reader.passed('samples', partition)).toBe(2)
       await passAll(reader, partition, 4)
-      expect(await writer.stats()).toEqual({ lagEntries: 0, bytes: 0, oldestAtMs: null })
+      expect(await writer.stats()).toEqual({ lagEntries: 0, bytes: 0, oldestAtMs: null, isFull: false })
     },
   },
   {
@@ -219,7 +219,10 @@ const cases: Case<Subject>[] = [
     run: async ({ partition, openWriter, openReader, later }) => {
       const reader = openReader()
       const writer = openWriter({ bytesMax: 3 * ENTRY_BYTES })
-      await publish(writer, 1, 3)
+      await publish(writer, 1, 2)
+      expect((await writer.stats()).isFull).toBe(false)
+      await publish(writer, 3, 3)
+      expect((await writer.stats()).isFull).toBe(true)
       expect(await writer.publish(SERVER, entry(4))).toBe('full')
       await reader.pass('evaluation', partition, 3)
       later()
@@ -238,8 +241,10 @@ const cases: Case<Subject>[] = [
       const writer = openWriter({ ageMaxMs: 50 })
       await publish(writer, 1, 1)
       await until('the entry to be too old', async () => (await writer.publish(SERVER, entry(2))) === 'full')
+      expect((await writer.stats()).isFull).toBe(true)
       await passAll(reader, partition, await reader.lastPosition(partition))
       later()
+      expect((await writer.stats()).isFull).toBe(false)
       expect(await writer.publish(SERVER, entry(3))).toBeNull()
     },
   },

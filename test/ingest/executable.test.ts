@@ -2,6 +2,8 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { busConsumers } from '../../apps/collector/bus/bus.ts'
+import { FileBusReader } from '../../apps/collector/bus/file-bus-reader.ts'
 import {
   allCollectorKeys,
   collectorPaths,
@@ -71,7 +73,10 @@ test('[OPS-020] [OPS-016] [BUS-004] [REG-014] [REG-017] the executable starts, s
     ].join('\n'),
   )
   const readyFile = join(directory, 'ready.json')
-  const child = run(['--config', config, '--ready-file', readyFile], { SVC_INGEST_LIMITS_METRICS_BURST: '100' })
+  const child = run(['--config', config, '--ready-file', readyFile], {
+    SVC_INGEST_LIMITS_METRICS_BURST: '100',
+    SVC_BUS_MAX_AGE: '1s',
+  })
   const text = async () => {
     try {
       return readFileSync(readyFile, 'utf8')
@@ -92,6 +97,16 @@ test('[OPS-020] [OPS-016] [BUS-004] [REG-014] [REG-017] the executable starts, s
   expect(metricsText).toContain('svc_bus_lag 1')
   expect(metricsText).toContain('svc_registry_agents{state="active"} 1')
   expect(metricsText).toContain('svc_build_info{version="')
+
+  // It is not ready while what waits on the bus is too old, for every batch gets 503 then.
+  const failing = async () => ((await (await fetch(`${ready.ops_url}/readyz`)).json()) as { failing: string[] }).failing
+  await until('a bus at its bound', async () => (await failing()).includes('bus'))
+  expect(await failing()).toEqual(['bus'])
+  expect((await post(ready.agent_url)).status).toBe(503)
+  const reader = new FileBusReader(collectorPaths(dataDir).bus, Object.values(busConsumers))
+  for (const consumer of Object.values(busConsumers)) await reader.pass(consumer, 0, await reader.lastPosition())
+  await reader.close()
+  await until('room on the bus', async () => (await failing()).length === 0)
 
   // Revocations and pushes of another process on the same data_dir reach ingest by the shared file.
   const store = new RegistryStore(collectorPaths(dataDir).registry)

@@ -3,7 +3,7 @@
 // comes after it may be lost with it.
 import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { busConsumers } from '../../apps/collector/bus/bus.ts'
-import { busStats, RedisBusWriter } from '../../apps/collector/bus/redis-bus.ts'
+import { RedisBusWriter } from '../../apps/collector/bus/redis-bus.ts'
 import { plainAddress } from '../../apps/collector/store/redis/redis-address.ts'
 import { whenReady } from '../../apps/collector/store/redis/redis-client.ts'
 import { redisKeys } from '../../apps/collector/store/redis/redis-keys.ts'
@@ -105,7 +105,7 @@ test('[BUS-005] samples that get positions which Redis had given out before are 
   await until('what came after', async () => (await stored()).length >= 13)
   expect(await stored()).toEqual(Array.from({ length: 13 }, (_, index) => index + 1))
   await bus.reader.pass(busConsumers.evaluation, eventShard, 8)
-  await until('an empty bus', async () => (await busStats(redis, keys)).lagEntries === 0)
+  await until('an empty bus', async () => (await publisher.stats()).lagEntries === 0)
   writer.abort()
   await running
   await bus.close()

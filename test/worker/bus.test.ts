@@ -242,6 +242,7 @@ describe('the bus in a file', () => {
       lagEntries: 3,
       bytes: sizes.reduce((sum, size) => sum + size),
       oldestAtMs: atMs,
+      isFull: false,
     })
     expect(await writer.publish('a', entryOf(96, 16))).toBeNull()
     expect((await reader.read(0, 15, MIB)).map(group => group.firstPosition)).toEqual([16])

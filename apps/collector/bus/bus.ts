@@ -22,6 +22,8 @@ export type BusStats = {
   readonly bytes: number
   /** Receive time of the oldest such entry, or null when there is none. */
   readonly oldestAtMs: number | null
+  /** The bus is at its bound (`core/bus/bus-bound.ts`): it takes no entry now. */
+  readonly isFull: boolean
 }
 
 export interface BusWriter {
@@ -38,6 +40,13 @@ export interface BusWriter {
   stats(): Promise<BusStats>
   close(): Promise<void>
 }
+
+/** Whether batches are taken; at the bound each of them gets 503, and where the state cannot be read too. */
+export const isBusWritable = (bus: BusWriter): Promise<boolean> =>
+  bus.stats().then(
+    ({ isFull }) => !isFull,
+    () => false,
+  )
 
 export interface BusReader {
   readonly partitions: readonly number[]

@@ -4,6 +4,7 @@
 import { statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { assert } from '../../../core/assert.ts'
+import { type BusBound, isBusFull, isDiskFull } from '../../../core/bus/bus-bound.ts'
 import { lockFile, type ProcessLock } from '../store/process-lock.ts'
 import type { BusStats, BusWriter, PublishRefusal } from './bus.ts'
 import { CommitPace } from './commit-pace.ts'
@@ -14,8 +15,6 @@ import { BusIndex } from './segments-and-consumers.ts'
 
 const GROUP_BYTES_MAX = 4 * 1024 * 1024
 const GROUP_ROOM_BYTES = 256 * 1024
-/** With less free disk than this the bus refuses entries, so that it does not fail in the middle of a write. */
-const FREE_BYTES_MIN = 64 * 1024 * 1024
 /** How often, at most, the free disk is checked and a refusal recorded. */
 const REST_MS = 1000
 /**
@@ -24,11 +23,8 @@ const REST_MS = 1000
  */
 const TELL_MS = 20
 
-export type FileBusOptions = {
+export type FileBusOptions = BusBound & {
   readonly path: string
-  /** The bound: bytes and age of what at least one consumer has not passed. */
-  readonly bytesMax: number
-  readonly ageMaxMs: number
   /** The pace of commits (CommitPace). */
   readonly groupWaitMs: number
   readonly nowMs: () => number
@@ -123,12 +119,12 @@ export class FileBusWriter implements BusWriter {
       this.freeBytes = disk.bavail * disk.bsize
       this.forgetPassed()
     }
-    const oldest = this.held[this.heldFrom]
-    return (
-      this.heldBytes + this.pendingBytes >= this.options.bytesMax ||
-      this.freeBytes < FREE_BYTES_MIN ||
-      (oldest !== undefined && nowMs - oldest.atMs > this.options.ageMaxMs)
-    )
+    const fill = { bytes: this.heldBytes + this.pendingBytes, oldestAtMs: this.oldestAtMs() }
+    return isDiskFull(this.freeBytes) || isBusFull(fill, this.options, nowMs)
+  }
+
+  private oldestAtMs(): number | null {
+    return this.held[this.heldFrom]?.atMs ?? null
   }
 
   /**
@@ -189,11 +185,11 @@ export class FileBusWriter implements BusWriter {
 
   async stats(): Promise<BusStats> {
     this.forgetPassed()
-    const oldest = this.held[this.heldFrom]
     return {
       lagEntries: Math.max(0, this.log.last - this.index.passedByAll()),
       bytes: this.heldBytes,
-      oldestAtMs: oldest?.atMs ?? null,
+      oldestAtMs: this.oldestAtMs(),
+      isFull: this.isFull(),
     }
   }
 

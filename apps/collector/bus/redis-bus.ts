@@ -7,6 +7,7 @@
 
 import type { Redis } from 'ioredis'
 import { assert } from '../../../core/assert.ts'
+import { type BusBound, isBusFull } from '../../../core/bus/bus-bound.ts'
 import { shardOfServer } from '../../../core/bus/shard-of-server.ts'
 import { limits } from '../../../core/limits.ts'
 import { asBuffer, RedisScript, redisCause, whenReplicated } from '../store/redis/redis-client.ts'
@@ -29,8 +30,8 @@ const AGE_CHECK_MS = 100
 
 /**
  * KEYS: state, a stream a group. ARGV: most bytes, most age or 0 where it is not looked at, then partition, count,
- * bytes a group. Returns the last position of each group, or 0 at the bound. The state is read and written once for all
- * groups.
+ * bytes a group. Returns the last position of each group, or 0 at the bound (`isBusFull`). The state is read and
+ * written once for all groups.
  */
 const PUBLISH = new RedisScript(`${LUA_NOW}${LUA_TEXT}
 local state = KEYS[1]
@@ -100,12 +101,9 @@ type Pending = {
   readonly resolve: (refusal: PublishRefusal | null) => void
 }
 
-type RedisBusWriterOptions = {
+type RedisBusWriterOptions = BusBound & {
   readonly redis: Redis
   readonly keys: RedisKeys
-  /** The bound: bytes and age of what at least one consumer has not passed. */
-  readonly bytesMax: number
-  readonly ageMaxMs: number
   /** The pace of commits (CommitPace); 0, the default, commits whenever the commit before is done. */
   readonly groupWaitMs?: number
   /** Replicas that must have a batch before it is acknowledged. */
@@ -209,7 +207,7 @@ export class RedisBusWriter implements BusWriter {
   }
 
   async stats(): Promise<BusStats> {
-    return busStats(this.options.redis, this.options.keys)
+    return busStats(this.options.redis, this.options.keys, this.options)
   }
 
   async close(): Promise<void> {
@@ -230,9 +228,13 @@ export async function storedBeforeMs(redis: Redis, keys: RedisKeys): Promise<num
   return Number(await STORED_BEFORE.run(redis, [keys.busPassed, keys.busState, ...streams], []))
 }
 
-/** Lag and size of the bus over all partitions. */
-export async function busStats(redis: Redis, keys: RedisKeys): Promise<BusStats> {
-  const [state, passed] = await Promise.all([redis.hgetall(keys.busState), redis.hgetall(keys.busPassed)])
+/** Lag and size of the bus over all partitions; ages are by the clock of Redis, as when it publishes. */
+async function busStats(redis: Redis, keys: RedisKeys, bound: BusBound): Promise<BusStats> {
+  const [state, passed, [seconds, microseconds]] = await Promise.all([
+    redis.hgetall(keys.busState),
+    redis.hgetall(keys.busPassed),
+    redis.time(),
+  ])
   let lagEntries = 0
   let oldestAtMs: number | null = null
   for (const partition of PARTITIONS) {
@@ -242,5 +244,7 @@ export async function busStats(redis: Redis, keys: RedisKeys): Promise<BusStats>
     const oldest = state[`oldest:${partition}`]
     if (oldest !== undefined) oldestAtMs = Math.min(oldestAtMs ?? Number.POSITIVE_INFINITY, Number(oldest))
   }
-  return { lagEntries, bytes: Number(state.held ?? 0), oldestAtMs }
+  const fill = { bytes: Number(state.held ?? 0), oldestAtMs }
+  const nowMs = Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000)
+  return { lagEntries, ...fill, isFull: isBusFull(fill, bound, nowMs) }
 }

@@ -3,8 +3,8 @@ import { availableParallelism } from 'node:os'
 import type { Logger } from 'pino'
 import { startConfiguredOps } from '../../http/ops-server.ts'
 import { createProgram, failureExit, ReadyFile, stopOnSignals } from '../../process/executable.ts'
-import type { BusWriter } from '../bus/bus.ts'
-import { collectorPaths, type IngestConfig } from '../config.ts'
+import { isBusWritable } from '../bus/bus.ts'
+import { collectorPaths } from '../config.ts'
 import { loadConfig, openProcess, pollEvery } from '../executable.ts'
 import { AgentFeeds } from '../hub-link/agent-feeds.ts'
 import type { ChecksFeed } from '../hub-link/checks-feed.ts'
@@ -16,14 +16,6 @@ import { type RunningIngest, startIngest } from './ingest.ts'
 import { type IngestStorage, openIngestStorage } from './ingest-storage.ts'
 
 const files = threadFiles(import.meta.url)
-
-async function isBusWritable(bus: BusWriter, config: IngestConfig): Promise<boolean> {
-  try {
-    return (await bus.stats()).bytes < config['bus.max_bytes']
-  } catch {
-    return false
-  }
-}
 
 /** Fetches what other processes of the collector wrote: agents, and that checks are to be pulled. */
 function pollStorage(
@@ -73,7 +65,7 @@ async function run(configFile: string | undefined, readyFile: string | undefined
   const polling = pollStorage(storage, registry, feeds.checks, log)
   const ops = startConfiguredOps(config, metrics, [
     { name: 'registry', isReady: () => hub === null || registry.isFilled },
-    { name: 'bus', isReady: () => isBusWritable(bus, config) },
+    { name: 'bus', isReady: () => isBusWritable(bus) },
   ])
   const own = () => ({ ingestRps: ingest.requestsPerSecond() })
   const heartbeat = startSharedHeartbeat({ ...shared, board: storage.heartbeats, own })
