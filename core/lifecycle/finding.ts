@@ -20,6 +20,15 @@ const LABEL_RISK: Readonly<Record<string, number>> = {
 }
 const OTHER_RISK = 10
 const SLA_DAYS: Readonly<Record<Priority, number>> = { p1: 7, p2: 30, p3: 90, p4: 180 }
+const DUE_SOON_SHARE = 0.25
+const dueSoonHours = (priority: Priority): number => SLA_DAYS[priority] * 24 * DUE_SOON_SHARE
+/** Less left of the term of a priority than this is due soon (decision G-162). */
+export const DUE_SOON_HOURS: Readonly<Record<Priority, number>> = {
+  p1: dueSoonHours('p1'),
+  p2: dueSoonHours('p2'),
+  p3: dueSoonHours('p3'),
+  p4: dueSoonHours('p4'),
+}
 
 /** What risk, priority and term are computed from. */
 type Rated = {

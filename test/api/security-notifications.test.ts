@@ -151,6 +151,9 @@ describe('what is told', () => {
     const soon = await seed({ priority: 'p3', first_seen_at: day(-76), sla_due_at: day(14) })
     await seed({ priority: 'p3', first_seen_at: day(-60), sla_due_at: day(30) })
     await seed({ priority: 'p3', status: 'accepted', first_seen_at: day(-100), sla_due_at: day(-10) })
+    // The overview says of a finding what people are told of it.
+    const counted = async () => (await owner.call('GET', '/security/overview')).body.data.sla
+    expect(await counted()).toEqual({ overdue: 0, due_soon: 1 })
     for (let round = 0; round < 2; round++) {
       await watchSecurity(hub.hub)
       await tell()
@@ -162,6 +165,13 @@ describe('what is told', () => {
       await tell()
       expect(await told()).toEqual(['security.sla.due_soon', 'security.sla.overdue'])
     }
+    expect(await counted()).toEqual({ overdue: 1, due_soon: 0 })
+    const all = (['p1', 'p2', 'p3', 'p4'] as const).flatMap((priority, index) => {
+      const quarter = [7, 30, 90, 180][index]! / 4
+      return [quarter - 0.1, quarter + 0.1].map(left => ({ priority, sla_due_at: day(left) }))
+    })
+    for (const each of all) await seed(each)
+    expect(await counted()).toEqual({ overdue: 1, due_soon: 4 })
   })
 
   test('[NTF-015] [NTF-016] [NTF-017] [NTF-018] exceptions are told when they are asked for, decided, near their end and over', async () => {

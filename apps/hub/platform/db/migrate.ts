@@ -59,6 +59,7 @@ import searchPrefixes from '../../../../sql/hub/0060_search_prefixes.sql' with {
 import filesInSearch from '../../../../sql/hub/0061_files_in_search.sql' with { type: 'text' }
 import eventRows from '../../../../sql/hub/0062_event_rows.sql' with { type: 'text' }
 import findingCellDigests from '../../../../sql/hub/0063_finding_cell_digests.sql' with { type: 'text' }
+import dueSoonIndex from '../../../../sql/hub/0070_due_soon_index.sql' with { type: 'text' }
 
 type Migration = { readonly number: number; readonly name: string; readonly sql: string }
 
@@ -121,6 +122,7 @@ export const migrations: readonly Migration[] = [
   { number: 61, name: 'files_in_search', sql: filesInSearch },
   { number: 62, name: 'event_rows', sql: eventRows },
   { number: 63, name: 'finding_cell_digests', sql: findingCellDigests },
+  { number: 70, name: 'due_soon_index', sql: dueSoonIndex },
 ]
 
 /** Any number will do, as long as every hub uses the same one. */

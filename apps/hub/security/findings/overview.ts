@@ -20,6 +20,7 @@ import { databaseStates } from '../packages/matcher-status.ts'
 import { findingKinds, findingStatuses, hiddenKinds, priorities } from './finding-filter.ts'
 import { findingCollection, presentFinding } from './finding-list.ts'
 import { findingResponse, kindCounts, priorityCounts, statusCounts } from './finding-response.ts'
+import { hasTermState } from './finding-term-sql.ts'
 
 const TREND_DAYS = 30
 const STALE_HOURS = 48
@@ -89,10 +90,10 @@ export async function coverage(db: Executor, companyId: string, nowMs: number): 
       count(*) filter (where h.state = 'active' and h.last_report_at is null and s.host_id is null)::int as never_scanned_hosts,
       count(*) filter (where h.state = 'active' and h.inactive_at is not null)::int as inactive_hosts,
       count(*) filter (where h.state = 'active' and s.reboot_required)::int as reboot_required,
-      (select count(*)::int from security_findings where company_id = ${companyId} and status = 'open'
-        and sla_due_at is not null and sla_due_at <= ${now}::timestamptz) as overdue,
-      (select count(*)::int from security_findings where company_id = ${companyId} and status = 'open'
-        and sla_due_at is not null and sla_due_at > ${now}::timestamptz and sla_due_at <= ${now}::timestamptz + interval '7 days') as due_soon,
+      (select count(*)::int from security_findings
+        where company_id = ${companyId} and ${hasTermState('overdue', nowMs)}) as overdue,
+      (select count(*)::int from security_findings
+        where company_id = ${companyId} and ${hasTermState('due_soon', nowMs)}) as due_soon,
       min(s.scanned_at) filter (where h.state = 'active') as oldest_scan_at,
       max(s.scanned_at) filter (where h.state = 'active') as newest_scan_at
     from scan_hosts h left join security_server_scans s on s.host_id = h.host_id where h.company_id = ${companyId}`)

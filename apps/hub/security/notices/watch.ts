@@ -3,6 +3,7 @@
 import { sql } from 'drizzle-orm'
 import type { Hub } from '../../hub-context.ts'
 import { inTransaction } from '../../platform/db/transaction.ts'
+import { hasTermState, type TermState } from '../findings/finding-term-sql.ts'
 import { databaseDay, isStaleHost } from '../findings/overview.ts'
 import { addNotice } from './notices.ts'
 
@@ -10,22 +11,15 @@ const DAY_MS = 86_400_000
 const AT_ONCE = 1000
 const EXPIRING_DAYS = 7
 const DB_STALE_DAYS = 7
-/** A quarter of the longest term. */
-const DUE_SOON_DAYS_MAX = 45
 
-/** Notes up to so many findings of a company whose term is over, or three quarters over. Returns how many. */
-async function noteTermsOf(hub: Hub, companyId: string, what: 'due_soon' | 'overdue'): Promise<number> {
+/** Notes up to so many findings of a company whose term is over, or soon. Returns how many. */
+async function noteTermsOf(hub: Hub, companyId: string, what: TermState): Promise<number> {
   const now = new Date(hub.now()).toISOString()
-  const isDue =
-    what === 'overdue'
-      ? sql`sla_due_at <= ${now}::timestamptz and sla_told is distinct from 'overdue'`
-      : sql`sla_due_at > ${now}::timestamptz and sla_due_at <= ${now}::timestamptz + make_interval(days => ${DUE_SOON_DAYS_MAX})
-          and sla_told is null
-          and sla_due_at - (sla_due_at - coalesce(reopened_at, first_seen_at)) / 4 <= ${now}::timestamptz`
+  const isUntold = what === 'overdue' ? sql`sla_told is distinct from 'overdue'` : sql`sla_told is null`
   const noted = await hub.database.db.execute(sql`
     with due as (
-      select id from security_findings where company_id = ${companyId} and status = 'open' and sla_due_at is not null
-        and ${isDue} order by sla_due_at limit ${AT_ONCE} for update skip locked),
+      select id from security_findings where company_id = ${companyId} and ${hasTermState(what, hub.now())}
+        and ${isUntold} order by sla_due_at limit ${AT_ONCE} for update skip locked),
     told as (
       update security_findings f set sla_told = ${what} from due where f.id = due.id returning f.id, f.company_id, f.host_id)
     insert into security_notices (company_id, type, finding_id, host_id, created_at)
