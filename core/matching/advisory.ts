@@ -92,4 +92,6 @@ export interface AdvisoryReader {
   hasRows(releaseId: string): boolean
   affected(releaseId: string, packageName: string, by: Affected['by']): Affected | undefined
   vulnerability(id: string): Vulnerability | undefined
+  /** Reads at one go what `vulnerability` is about to be asked for; a reader that holds all has no need of it. */
+  readVulnerabilities?(ids: readonly string[]): void
 }

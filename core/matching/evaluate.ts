@@ -5,6 +5,7 @@ import { baseRelease } from './host-release.ts'
 import { isKernelImage, isKernelSource, sourceOf } from './kernel.ts'
 import type { MatchOptions } from './match-options.ts'
 import type { PackageInstance } from './package-instance.ts'
+import { fixesPassed, rankedRules, UNRANKED } from './ranked-rules.ts'
 import { isThirdParty } from './third-party.ts'
 import { compareToBoundary, compareVersions, isValidVersion } from './version.ts'
 
@@ -232,16 +233,23 @@ export function isHit(
 /** Rules of one vulnerability stand beside each other (MAT section 4: sorted). */
 function verdictsOfRow(rules: readonly Rule[], version: string, build: Build): Verdict[] {
   const { system } = build.instance
+  const ranked = rankedRules(rules, system)
+  const passed = ranked ? fixesPassed(ranked, system, version) : 0
   const compare = comparerOf(rules, system, version)
   const verdicts: Verdict[] = []
   for (let from = 0; from < rules.length; ) {
+    const rank = ranked ? ranked.ranks[from]! : UNRANKED
+    // Most vulnerabilities have one rule and were fixed long ago: a comparison of two numbers is all that they cost.
+    if (rank !== UNRANKED && rank < passed) {
+      from++
+      continue
+    }
     const first = rules[from]!
     let to = from + 1
-    while (to < rules.length && rules[to]!.vuln === first.vuln) to++
-    // Most vulnerabilities have one rule and were fixed long ago: nothing is allocated for them.
+    while (rank === UNRANKED && to < rules.length && rules[to]!.vuln === first.vuln) to++
     if (to === from + 1) {
-      if (isHit(first, system, version, compare) && misfitOf(first, build) === undefined)
-        verdicts.push(verdictOf([first], system))
+      const isWithin = rank !== UNRANKED || isHit(first, system, version, compare)
+      if (isWithin && misfitOf(first, build) === undefined) verdicts.push(verdictOf([first], system))
     } else {
       const hits = hitsOf(rules.slice(from, to), version, build)
       if (hits.length > 0) verdicts.push(verdictOf(hits, system))

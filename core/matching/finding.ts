@@ -66,16 +66,29 @@ export function findingsOfHost<Instance extends PackageInstance>(input: HostToMa
       if (options.undetermined || verdict.status !== 'undetermined') addTo(ofSource, matched, verdict)
   }
   const kernels = newerKernels(selected, input.verdictsOf)
-  const findings: FindingColumns[] = []
-  for (const ofSource of drafts.values())
-    for (const draft of ofSource.values()) {
+  readAhead(drafts, reader)
+  const ended = releaseEndFinding(match)
+  // In the order package_key, vuln_id (MAT-232): what ends with the release has no package.
+  const findings: FindingColumns[] = ended ? [ended] : []
+  for (const source of [...drafts.keys()].sort()) {
+    const ofSource = drafts.get(source)!
+    for (const vuln of [...ofSource.keys()].sort()) {
+      const draft = ofSource.get(vuln)!
       if (draft.verdict.isModuleUnknown) codes.add('module_unknown')
       findings.push(columnsOf(draft, match.release.ecosystem, match, reader, kernels))
     }
-  const ended = releaseEndFinding(match)
-  if (ended) findings.push(ended)
-  findings.sort(byKeyAndVuln)
+  }
   return result(findings)
+}
+
+/** A server with as many findings has what is known of their vulnerabilities read at one go. */
+const READ_AHEAD_MIN = 32
+
+function readAhead(drafts: ReadonlyMap<string, ReadonlyMap<string, Draft>>, reader: AdvisoryReader): void {
+  let count = 0
+  for (const ofSource of drafts.values()) count += ofSource.size
+  if (count < READ_AHEAD_MIN) return
+  reader.readVulnerabilities?.([...drafts.values()].flatMap(ofSource => [...ofSource.keys()]))
 }
 
 type Counted = { readonly matched: Matched; readonly verdicts: readonly Verdict[] }
@@ -199,12 +212,4 @@ const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 /** The distribution of an ecosystem: the release is no part of a finding's identity. */
 export function distroOf(finding: Pick<FindingColumns, 'ecosystem'>): string {
   return finding.ecosystem.slice(0, finding.ecosystem.indexOf(':'))
-}
-
-/** The order of a server's findings wherever they are listed (MAT-232). */
-function byKeyAndVuln(
-  a: Pick<FindingColumns, 'package_key' | 'vuln_id'>,
-  b: Pick<FindingColumns, 'package_key' | 'vuln_id'>,
-): number {
-  return byText(a.package_key, b.package_key) || byText(a.vuln_id, b.vuln_id)
 }

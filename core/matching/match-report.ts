@@ -34,6 +34,7 @@ export function matchReport(
     hostId: '',
     firstSeenAt: new Date(nowMs).toISOString(),
     dbVersion: reader.version,
+    distro: findings[0] ? distroOf(findings[0]) : '',
   }
   return {
     match_status,
@@ -86,12 +87,14 @@ type FindingContext = {
   /** RFC 3339 with milliseconds, UTC. */
   readonly firstSeenAt: string
   readonly dbVersion: number
+  /** Of all findings of the server. */
+  readonly distro: string
 }
 
 /** The payload of finding.opened and finding.updated, its members in the order of document 3. */
 function payloadOf(finding: FindingColumns, context: FindingContext): FindingPayload {
   const { kind, package_key, vuln_id } = finding
-  const identity = { kind, distro: distroOf(finding), package_key, vuln_id }
+  const identity = { kind, distro: context.distro, package_key, vuln_id }
   // Copied once: a server has thousands of findings, and copies were a fifth of the time that it took to match.
   return {
     finding_key: findingKey(context.companyId, context.hostId, identity),

@@ -121,7 +121,10 @@ test('[MAT-042] hostile requests of scanners: no 500, no crash, memory bounded, 
     })
     client.hostId = hostId
     statuses.set(answer.status, (statuses.get(answer.status) ?? 0) + 1)
-    if (answer.status >= 500) throw new Error(`run ${run}: ${path} ${answer.status} ${JSON.stringify(answer.body)}`)
+    // More codes a minute than the hub is asked about (MAT-170) are told to come again.
+    const isPaced = path === '/enroll' && answer.status === 503 && Number(answer.headers.get('retry-after')) > 0
+    if (answer.status >= 500 && !isPaced)
+      throw new Error(`run ${run}: ${path} ${answer.status} ${JSON.stringify(answer.body)}`)
     const message = JSON.stringify(answer.body)
     if (/select |sqlite|\/tmp|\/dev\/shm|drop table/i.test(message)) throw new Error(`run ${run} tells: ${message}`)
   }

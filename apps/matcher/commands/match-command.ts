@@ -6,8 +6,7 @@ import { type MatchedReport, matchReport } from '../../../core/matching/match-re
 import { printable } from '../../../core/printable.ts'
 import { guarded } from '../../process/executable.ts'
 import { parseReport } from '../scan-api/parse-report.ts'
-import { databaseFileOf } from '../vulndb/database-file.ts'
-import { openAdvisories } from '../vulndb/reader.ts'
+import { openDatabaseFile } from '../vulndb/database-file.ts'
 
 type MatchFlags = {
   readonly report: string
@@ -66,11 +65,9 @@ async function match(flags: MatchFlags): Promise<void> {
   const nowMs = nowOf(flags.now)
   const report = readReport(flags.report)
   const options = await optionsOf(flags.config)
-  const { file, dispose } = await databaseFileOf(flags.db)
+  const { reader, dispose } = await openDatabaseFile(flags.db)
   try {
-    const reader = openAdvisories(file)
     const matched = matchReport(report, reader, nowMs, options)
-    reader.close()
     if (flags.json) console.log(JSON.stringify(matched))
     else print(matched)
   } finally {

@@ -1,10 +1,11 @@
 // Whether a file is a whole vulnerability database of this program's form, before anything is matched with it: after an
 // import (MAT-071), and with every row looked at when it came from elsewhere (MAT-067 to 069).
 import { Database } from 'bun:sqlite'
+import type { Rule } from '../../../core/matching/advisory.ts'
 import { SourceRefused } from './input/source-refused.ts'
 import { compareText, sha256 } from './rules-text.ts'
 import { FILE_FORMAT, isOwnSchema } from './schema.ts'
-import { isObject, isPackageName, isRecordId, textsOf } from './sources/source.ts'
+import { isObject, isPackageName, isRecordId } from './sources/source.ts'
 
 const STATUSES: readonly unknown[] = ['fixed', 'no_fix', 'wont_fix', 'undetermined']
 const CHANNELS: readonly unknown[] = ['standard', 'esm', 'elts']
@@ -22,9 +23,12 @@ const RULE_KEYS = new Set<string>([
   ...LISTS,
 ])
 
-const isTextList = (value: unknown): boolean => Array.isArray(value) && textsOf(value).length === value.length
+const isTextList = (value: unknown): value is readonly string[] =>
+  Array.isArray(value) && value.every(item => typeof item === 'string')
 
-function isRule(value: unknown): boolean {
+const areRules = (value: unknown): value is readonly Rule[] => Array.isArray(value) && value.every(isRule)
+
+function isRule(value: unknown): value is Rule {
   return (
     isObject(value) &&
     isRecordId(value.vuln) &&
@@ -48,11 +52,6 @@ function parsed(text: string): unknown {
   }
 }
 
-const isListOf = (text: string, isItem: (item: unknown) => boolean): boolean => {
-  const value = parsed(text)
-  return Array.isArray(value) && value.every(isItem)
-}
-
 /** Throws SourceRefused unless SQLite finds the file whole and its tables are those of this program. */
 export function checkWhole(database: Database): void {
   const pages = database.query<{ integrity_check: string }, []>('PRAGMA integrity_check(1)').all()
@@ -68,29 +67,47 @@ export function metaValue(database: Database, key: string): string {
   return database.query<{ value: string }, [string]>('select value from meta where key = ?').get(key)?.value ?? ''
 }
 
-type AffectedRow = { release_id: string; package: string; by: string; digest: Uint8Array; rules: string }
+type RulesRow = { readonly digest: Uint8Array; readonly rules: string }
+type AffectedRow = RulesRow & { release_id: string; package: string; by: string }
 
-/** Looks at every row: what a file from elsewhere claims must not end the matcher later. Returns its version. */
-function checkRows(database: Database): number {
+/** The rules of a row. Throws SourceRefused unless they are rules and have the row's digest. */
+export function checkedRules(row: RulesRow): readonly Rule[] {
+  const rules = parsed(row.rules)
+  if (!areRules(rules)) throw new SourceRefused('a row of its advisories is malformed')
+  if (compareText(sha256(row.rules).toString('hex'), Buffer.from(row.digest).toString('hex')) !== 0)
+    throw new SourceRefused('a row of its advisories does not have its digest')
+  return rules
+}
+
+/** A list of texts as a row has it. Throws SourceRefused for anything else. */
+export function checkedTexts(json: string): readonly string[] {
+  const texts = parsed(json)
+  if (!isTextList(texts)) throw new SourceRefused('a row of its vulnerabilities is malformed')
+  return texts
+}
+
+/** Looks at every row: what a file from elsewhere claims must not end the matcher later. */
+function checkRows(database: Database): void {
   const rows = database
     .query<AffectedRow, []>('select release_id, package, "by", digest, rules from affected')
     .iterate()
   for (const row of rows) {
     const isKnown = row.by === 'source' || row.by === 'binary'
-    if (!isKnown || !isPackageName(row.package) || !isListOf(row.rules, isRule))
-      throw new SourceRefused('a row of its advisories is malformed')
-    if (compareText(sha256(row.rules).toString('hex'), Buffer.from(row.digest).toString('hex')) !== 0)
-      throw new SourceRefused('a row of its advisories does not have its digest')
+    if (!isKnown || !isPackageName(row.package)) throw new SourceRefused('a row of its advisories is malformed')
+    checkedRules(row)
   }
   const lists = database
     .query<{ a: string; b: string }, []>(
       `select aliases as a, "references" as b from vuln union all select successors as a, '[]' as b from release`,
     )
     .iterate()
-  const isText = (item: unknown): boolean => typeof item === 'string'
-  for (const { a, b } of lists)
-    if (!isListOf(a, isText) || !isListOf(b, isText))
-      throw new SourceRefused('a row of its vulnerabilities is malformed')
+  for (const { a, b } of lists) {
+    checkedTexts(a)
+    checkedTexts(b)
+  }
+}
+
+function checkVersion(database: Database): number {
   const version = Number(metaValue(database, 'db_version'))
   if (!isVersion(version)) throw new SourceRefused('it has no version')
   return version
@@ -100,13 +117,20 @@ function checkRows(database: Database): number {
 export const isVersion = (version: number): boolean =>
   Number.isSafeInteger(version) && version >= 1_000_000_000 && version <= 99_999_999_999
 
-/** Checks a database file, every row of it. Returns its version. */
-export function checkFile(path: string): number {
+/** Checks a database file, every row of it when `areRowsRead`. Returns its version. */
+function check(path: string, areRowsRead: boolean): number {
   const database = new Database(path, { readonly: true })
   try {
     checkWhole(database)
-    return checkRows(database)
+    if (areRowsRead) checkRows(database)
+    return checkVersion(database)
   } finally {
     database.close()
   }
 }
+
+/** Checks a database file, every row of it. Returns its version. */
+export const checkFile = (path: string): number => check(path, true)
+
+/** Checks the form of a database file, the rows of which are looked at as they are read (`openUnchecked`). */
+export const checkForm = (path: string): number => check(path, false)

@@ -2,7 +2,8 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { checkFile } from './check-file.ts'
+import { checkForm } from './check-file.ts'
+import { type OpenAdvisories, openAdvisories, openUnchecked } from './reader.ts'
 
 export const BUNDLE_BYTES_MAX = 4 * 1024 ** 3
 
@@ -16,14 +17,18 @@ export async function isDatabaseFile(file: string): Promise<boolean> {
   }
 }
 
-/** A file to match with: a bundle is unpacked and checked first. `dispose` removes what was unpacked. */
-export async function databaseFileOf(file: string): Promise<{ readonly file: string; dispose(): void }> {
+/**
+ * Opens a file to match with: a bundle is unpacked and checked first, of a database file each row is as it is read.
+ * `dispose` closes it and removes what was unpacked.
+ */
+export async function openDatabaseFile(file: string): Promise<{ readonly reader: OpenAdvisories; dispose(): void }> {
   if (await isDatabaseFile(file)) {
-    checkFile(file)
-    return { file, dispose: () => {} }
+    checkForm(file)
+    const reader = openUnchecked(file)
+    return { reader, dispose: () => reader.close() }
   }
   const scratch = mkdtempSync(join(tmpdir(), 'svc-vulndb-'))
-  const dispose = (): void => rmSync(scratch, { recursive: true, force: true })
+  const remove = (): void => rmSync(scratch, { recursive: true, force: true })
   try {
     const out = join(scratch, 'new.sqlite')
     // Loaded for a bundle only: what imports takes longer to load than a file to match with.
@@ -33,9 +38,14 @@ export async function databaseFileOf(file: string): Promise<{ readonly file: str
     ])
     const check = { bundleFile: file, publicKeyPem: null, bytesMax: BUNDLE_BYTES_MAX, command: importCommand() }
     await unpackTo(out, check)
-    return { file: out, dispose }
+    const reader = openAdvisories(out)
+    const dispose = (): void => {
+      reader.close()
+      remove()
+    }
+    return { reader, dispose }
   } catch (error) {
-    dispose()
+    remove()
     throw error
   }
 }

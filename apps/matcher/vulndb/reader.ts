@@ -10,7 +10,7 @@ import type {
   Vulnerability,
 } from '../../../core/matching/advisory.ts'
 import { RecentMap } from '../state/recent-map.ts'
-import { checkWhole, metaValue } from './check-file.ts'
+import { checkedRules, checkedTexts, checkWhole, metaValue } from './check-file.ts'
 import type { SourceRow } from './import/write-file.ts'
 import { sourceOfDistro } from './sources/catalogue.ts'
 
@@ -33,9 +33,35 @@ type VulnRow = Omit<Vulnerability, 'aliases' | 'references' | 'kev'> & {
 
 const KEPT_ROWS = 20_000
 
+const VULN_ROWS = `select id, aliases, severity, cvss_vector, cvss_score, score_source, published_ms, modified_ms, title,
+  "references", kev, kev_due_date, epss from vuln`
+
+/** How the texts of rows are read. */
+type RowTexts = {
+  rules(row: AffectedRow): readonly Rule[]
+  texts(json: string): readonly string[]
+}
+
+const NONE: readonly string[] = []
+
+/** Of a file whose rows were all looked at. Most lists are empty. */
+const CHECKED: RowTexts = {
+  rules: row => JSON.parse(row.rules),
+  texts: json => (json === '[]' ? NONE : JSON.parse(json)),
+}
+
+const UNCHECKED: RowTexts = {
+  rules: checkedRules,
+  texts: json => (json === '[]' ? NONE : checkedTexts(json)),
+}
+
 /** What was read lately; that there is nothing to read is kept too: most packages have no row. */
 class ReadRows<T> {
   private readonly entries = new RecentMap<string, { readonly value: T | undefined }>(KEPT_ROWS)
+
+  has(key: string): boolean {
+    return this.entries.get(key) !== undefined
+  }
 
   get(key: string, read: () => T | undefined): T | undefined {
     let entry = this.entries.get(key)
@@ -57,10 +83,18 @@ function openReadOnly(path: string): Database {
 }
 
 /** Opens a file that an import made or that `checkRows` has looked at. Throws when it is damaged or of another form. */
-export function openAdvisories(path: string): OpenAdvisories {
+export const openAdvisories = (path: string): OpenAdvisories => open(path, CHECKED)
+
+/**
+ * Opens a file of which `checkForm` has looked at the form alone: a row is looked at when it is first read, and throws
+ * SourceRefused. One report asks for some hundred of a hundred thousand rows.
+ */
+export const openUnchecked = (path: string): OpenAdvisories => open(path, UNCHECKED)
+
+function open(path: string, rowTexts: RowTexts): OpenAdvisories {
   const database = openReadOnly(path)
   try {
-    return new SqliteAdvisories(database)
+    return new SqliteAdvisories(database, rowTexts)
   } catch (error) {
     database.close()
     throw error
@@ -77,7 +111,10 @@ class SqliteAdvisories implements OpenAdvisories {
   private readonly vulns = new ReadRows<Vulnerability>()
   private readonly covered: ReadonlySet<string>
 
-  constructor(private readonly database: Database) {
+  constructor(
+    private readonly database: Database,
+    private readonly rowTexts: RowTexts,
+  ) {
     this.version = Number(metaValue(database, 'db_version'))
     this.builtAtMs = Number(metaValue(database, 'built_at_ms'))
     this.sources = database
@@ -98,7 +135,7 @@ class SqliteAdvisories implements OpenAdvisories {
         {
           ...row,
           channel: CHANNELS.find(channel => channel === row.channel) ?? 'standard',
-          successors: JSON.parse(row.successors),
+          successors: rowTexts.texts(row.successors),
         },
       ]),
     )
@@ -140,28 +177,35 @@ class SqliteAdvisories implements OpenAdvisories {
         )
         .get(release, name, by)
       if (row === null) return undefined
-      const rules: readonly Rule[] = JSON.parse(row.rules)
-      return { release, package: name, by, digest: Buffer.from(row.digest).toString('hex'), rules }
+      const digest = Buffer.from(row.digest).toString('hex')
+      return { release, package: name, by, digest, rules: this.rowTexts.rules(row) }
     })
   }
 
   vulnerability(id: string): Vulnerability | undefined {
     return this.vulns.get(id, () => {
-      const row = this.database
-        .query<VulnRow, [string]>(
-          `select id, aliases, severity, cvss_vector, cvss_score, score_source, published_ms, modified_ms, title,
-             "references", kev, kev_due_date, epss
-           from vuln where id = ?`,
-        )
-        .get(id)
-      if (row === null) return undefined
-      return {
-        ...row,
-        aliases: JSON.parse(row.aliases),
-        references: JSON.parse(row.references),
-        kev: row.kev !== 0,
-      }
+      const row = this.database.query<VulnRow, [string]>(`${VULN_ROWS} where id = ?`).get(id)
+      return row === null ? undefined : this.vulnerabilityOf(row)
     })
+  }
+
+  /** One statement: a server with thousands of findings asks for as many rows, and each alone costs ten times it. */
+  readVulnerabilities(ids: readonly string[]): void {
+    const unread = ids.filter(id => !this.vulns.has(id)).slice(0, KEPT_ROWS / 2)
+    if (unread.length === 0) return
+    const rows = this.database
+      .query<VulnRow, [string]>(`${VULN_ROWS} where id in (select value from json_each(?))`)
+      .all(JSON.stringify(unread))
+    const found = new Map(rows.map(row => [row.id, row]))
+    for (const id of unread) {
+      const row = found.get(id)
+      this.vulns.get(id, () => row && this.vulnerabilityOf(row))
+    }
+  }
+
+  private vulnerabilityOf(row: VulnRow): Vulnerability {
+    const { texts } = this.rowTexts
+    return { ...row, aliases: texts(row.aliases), references: texts(row.references), kev: row.kev !== 0 }
   }
 
   *digests(): Generator<Key & { readonly digest: string }> {

@@ -1,10 +1,10 @@
 // The commands `db …` as processes: what they make, take and refuse.
 import { describe, expect, test } from 'bun:test'
 import { generateKeyPairSync } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'
-import { databaseFileOf } from '../../../apps/matcher/vulndb/database-file.ts'
+import { openDatabaseFile } from '../../../apps/matcher/vulndb/database-file.ts'
 import { openAdvisories } from '../../../apps/matcher/vulndb/reader.ts'
 import { type Ran, runDb, scratchFolder, writeTree } from './support.ts'
 
@@ -140,8 +140,9 @@ describe('bundles', () => {
       header.size_bytes,
     )
     await ok(['verify', bundle, '--public-key', publicKey])
-    const opened = await databaseFileOf(join(a, 'vulndb', `${TODAY + 1}.sqlite`))
-    expect(existsSync(opened.file)).toBeTrue()
+    const opened = await openDatabaseFile(join(a, 'vulndb', `${TODAY + 1}.sqlite`))
+    expect(opened.reader.affected('debian:12', 'bash', 'source')).toEqual(rules(a))
+    opened.dispose()
   })
 
   test('[MAT-068] [MAT-069] one byte changed, unsigned, signed by another, truncated, too large or of a greater format: refused', async () => {
@@ -206,7 +207,7 @@ describe('bundles', () => {
     reader.close()
   })
 
-  test('a database file with rows that are no rules is refused by verify', async () => {
+  test('a database file with rows that are no rules is refused by verify, and by who matches with such a row', async () => {
     using scratch = scratchFolder()
     const data = join(scratch.path, 'data')
     writeTree(scratch.path, { 'one.json': tracker('1-1') })
@@ -218,6 +219,16 @@ describe('bundles', () => {
     database.run(`update affected set rules = '[{"vuln":"CVE-1"}]'`)
     database.close()
     await refused(['verify', file], 'a row of its advisories is malformed')
+    // To match with, the row is looked at when it is read.
+    const opened = await openDatabaseFile(file)
+    expect(() => opened.reader.affected('debian:12', 'bash', 'source')).toThrow('a row of its advisories is malformed')
+    opened.dispose()
+    const rewritten = new Database(file)
+    rewritten.run(`update affected set rules = '[]'`)
+    rewritten.close()
+    const other = await openDatabaseFile(file)
+    expect(() => other.reader.affected('debian:12', 'bash', 'source')).toThrow('does not have its digest')
+    other.dispose()
     rmSync(file)
   })
 })

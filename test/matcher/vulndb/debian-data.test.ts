@@ -2,6 +2,7 @@
 import { expect, test } from 'bun:test'
 import { readFileSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { openAdvisories } from '../../../apps/matcher/vulndb/reader.ts'
 import { compareVersions } from '../../../core/matching/version.ts'
 import { buildOf } from './support.ts'
 
@@ -22,4 +23,12 @@ test('[MAT-080] [MAT-088] several hundred real fixes of Debian are imported, and
   expect(hits('debian:12', 'openssl', '99')).toEqual([])
   for (const name of ['openssl', 'curl', 'glibc', 'systemd', 'openssh', 'linux'])
     expect(built.rules('debian:12', name).length).toBeGreaterThan(0)
+  // What is read at one go is what is read one by one, and an id that nobody knows is none both times.
+  const ids = [...new Set(built.rules('debian:12', 'openssl').map(({ vuln }) => vuln)), 'CVE-0000-0000']
+  const [ahead, single] = [openAdvisories(built.file), openAdvisories(built.file)]
+  ahead.readVulnerabilities?.(ids)
+  expect(ids.map(id => ahead.vulnerability(id))).toEqual(ids.map(id => single.vulnerability(id)))
+  expect(ids.filter(id => ahead.vulnerability(id) === undefined)).toEqual(['CVE-0000-0000'])
+  ahead.close()
+  single.close()
 })
