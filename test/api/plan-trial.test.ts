@@ -38,10 +38,16 @@ describe('what a write refuses', () => {
       for (const { line } of run.errors) expect(line).toBeGreaterThan(6)
     })
 
-  test('[IAC-011] what was not tried for its many parts is named in the timeline', async () => {
+  test('[IAC-011] what was not tried for its many parts is named by the run, its timeline and a mere validation', async () => {
     const items = Array.from({ length: 151 }, (_, index) => ({ value: `v${index}` }))
-    const run = await submit(hub, by, [of('option-list', 'environments', { items }), of('server', 'tried', {})])
-    expect([run.status, run.errors]).toEqual(['planned', []])
+    const manifests = [of('option-list', 'environments', { items }), of('server', 'tried', {})]
+    const untried = [`option-list/${by.slug}/environments.yml`]
+    const run = await submit(hub, by, manifests)
+    expect([run.status, run.errors, run.untried]).toEqual(['planned', [], untried])
+    const validated = await by.call('POST', '/iac/validate', { manifests })
+    expect([validated.status, validated.body.data.untried]).toEqual([200, untried])
+    const again = await by.call('POST', `/iac/runs/${run.id}/replan`)
+    expect([again.status, again.body.data.untried]).toEqual([200, untried])
     const { data } = (await by.call('GET', `/iac/runs/${run.id}/timeline`)).body
     const { text } = data.find((each: Json) => each.type === 'planned')
     expect(text).toEndWith(`; not tried beforehand, beyond 150 parts: option-list/${by.slug}/environments.yml`)

@@ -1,5 +1,6 @@
 // Search over everything, and option lists (resources.md 11, 14).
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { alertEvent } from './alert-event.ts'
 import { type Json, type Tenant, TestHub } from './hub-harness.ts'
 
 let hub: TestHub
@@ -86,6 +87,81 @@ describe('search', () => {
     expect(subnets).toMatchObject({ total: 1, ok: 1 })
     const blind = (await hub.user(tenant.companyId, ['monitoring.view'])).call
     expect((await blind('GET', '/monitoring/overview')).body.data.resources).toEqual({ kinds: [], problems: [] })
+  })
+
+  test('[RES-283] after many rows were written at once little waits beside the indexes of search, which each search reads', async () => {
+    const { companyId } = await hub.tenant()
+    const { client } = hub.hub.database
+    await client`
+      insert into search_documents (company_id, kind, resource_id, name, text, exact)
+      select ${companyId}, 'server', gen_random_uuid(), 'crane ' || i, 'crane ' || i || ' ' || md5(i::text), array['crane ' || i]
+      from generate_series(1, 2000) i`
+    for (const index of ['search_documents_text', 'search_documents_name', 'search_documents_exact']) {
+      const [waiting] = await client`select gin_clean_pending_list(${index}::regclass)::int as blocks`
+      // Of 8 kB; usually there may be 512 of them.
+      expect([index, waiting?.blocks > 16]).toEqual([index, false])
+    }
+    await client`delete from search_documents where company_id = ${companyId}`
+  })
+
+  test('[RES-279] [RES-281] items of lists, active alerts and collectors are found by whoever may view them', async () => {
+    tenant = await hub.tenant()
+    const foreign = await hub.tenant()
+    const item = await make('/options/environments/items', { value: 'quayside', label: 'Along the water' })
+    const link = '/options/environments'
+    for (const q of ['quayside', 'along water', 'quaysied'])
+      expect((await found(q))[0]).toMatchObject({ kind: 'option_item', id: item.id, name: 'quayside', link })
+    expect((await tenant.call('PATCH', `${link}/items/${item.id}`, { value: 'drydock' })).status).toBe(200)
+    expect([await found('quayside', '&kinds=option_item'), (await found('drydock'))[0]?.id]).toEqual([[], item.id])
+    expect((await tenant.call('DELETE', `${link}/items/${item.id}`)).status).toBe(204)
+    expect(await found('drydock')).toEqual([])
+
+    const server = await make('/servers', { name: 'lighthouse' })
+    const rule = await make('/monitoring/rules', {
+      name: 'Lamp is dim',
+      metric: 'cpu_usage_percent',
+      operator: '>',
+      scope: { all: true },
+      threshold: 90,
+      severity: 'warning',
+    })
+    const collector = await hub.collector()
+    const send = async (type: string) => {
+      const events = [alertEvent(tenant, server.id, type, { rule_id: rule.id })]
+      expect((await collector.call('POST', '/events', { events })).body.data.rejected).toEqual([])
+    }
+    await send('alert.opened')
+    const alert = { kind: 'alert', name: 'Lamp is dim: lighthouse', health: 'warning', status: 'open' }
+    const alertsOf = async (q: string, more = '', by = tenant.call) =>
+      (await found(q, more, by)).filter(hit => hit.kind === 'alert')
+    for (const [q, more] of [
+      ['lamp dim', ''],
+      ['lighthouse', ''],
+      ['lighthouse', '&kinds=alert'],
+      ['lamp', '&health=warning'],
+    ] as const)
+      expect([q, more, await alertsOf(q, more)]).toMatchObject([q, more, [alert]])
+    const [{ id, link: path } = { id: '', link: '' }] = await alertsOf('lamp')
+    expect((await tenant.call('GET', path)).body.data).toMatchObject({ id, state: 'open' })
+    expect((await found(id))[0]).toMatchObject({ kind: 'alert', id })
+    for (const more of ['&health=critical', '&tag=x']) expect([more, await alertsOf('lamp', more)]).toEqual([more, []])
+    const blind = (await hub.user(tenant.companyId, ['servers.view'])).call
+    for (const [q, by] of [
+      ['lighthouse', blind],
+      ['lamp', foreign.call],
+      [id, foreign.call],
+    ] as const)
+      expect([q, await alertsOf(q, '', by)]).toEqual([q, []])
+    await send('alert.resolved')
+    expect(await alertsOf('lamp')).toEqual([])
+
+    const named = '&kinds=collector'
+    expect(await found('test collector', named)).toEqual([])
+    const root = (await hub.user(tenant.companyId, ['*'], { superAdmin: true })).call
+    const hit = (await found('test collector', named, root)).find(each => each.id === collector.id)
+    expect(hit).toMatchObject({ name: 'Test collector', link: `/monitoring/collectors/${collector.id}` })
+    expect((await root('GET', hit?.link ?? '')).body.data.id).toBe(collector.id)
+    expect(await found(collector.id, '', tenant.call)).toEqual([])
   })
 })
 

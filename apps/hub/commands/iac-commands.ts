@@ -73,6 +73,11 @@ function manifestsIn(folder: string): SentFile[] {
   return files.map(file => ({ path: relative(folder, file), contents: readFileSync(file, 'utf8') }))
 }
 
+/** The manifests that were judged only: a run has too many parts to try all of them. */
+function printUntried({ untried }: Unchecked, print: (line: string) => void): void {
+  for (const path of Array.isArray(untried) ? untried : []) print(`not tried beforehand: ${String(path)}`)
+}
+
 const objectsOf = (value: unknown): Unchecked[] => (Array.isArray(value) ? value.filter(isObject) : [])
 const dataOf = (answer: Unchecked): Unchecked => (isObject(answer.data) ? answer.data : {})
 
@@ -103,6 +108,7 @@ const showPlan: Work = async (api, folder, _options, say) => {
   const run = await plan(api, folder)
   printRun(run, say)
   if (run.status === 'invalid') throw new ExitCode(1)
+  printUntried(run, say)
   say(String(run.title))
   if (countChanges(run) > 0) throw new ExitCode(HAS_CHANGES)
   return run
@@ -114,6 +120,7 @@ const validate: Work = async (api, folder, _options, say) => {
     printRun({ errors: run.errors }, say)
     throw new ExitCode(1)
   }
+  printUntried(run, say)
   say('valid')
   return run
 }

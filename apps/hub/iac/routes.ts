@@ -222,6 +222,7 @@ async function validated(
     })),
     approval_timeline: [],
     errors: plan.errors,
+    untried: plan.untried,
     plan_stale: false,
   }
 }

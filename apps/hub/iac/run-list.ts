@@ -113,6 +113,7 @@ export async function presentRun(hub: Hub, run: RunRow) {
     items: items.map(item => presentItem(item, loaded)),
     approval_timeline: approvalTimeline(loaded, hub.now()),
     errors: run.errors,
+    untried: run.untried,
     plan_stale: await isPlanStale(hub, run, items),
   }
 }

@@ -62,6 +62,8 @@ const whole = {
   items: listed(named('IacItem', { id: id(), ...planned })),
   approval_timeline: listed(approvalStep),
   errors: listed(runError),
+  /** The paths of manifests that were judged but not tried out: the plan has too many parts. */
+  untried: listed(string()),
   plan_stale: Type.Boolean(),
 }
 export const runResponse = named('IacRun', whole)

@@ -127,6 +127,7 @@ export async function submitRun(context: RouteContext, given: Submission): Promi
     filesCount: plan.files.length,
     kinds: plan.kinds,
     errors: plan.errors,
+    untried: plan.untried,
     createdAt: new Date(hub.now()),
     ...(isApplied ? queuedBy(context) : {}),
   }
@@ -204,6 +205,7 @@ export async function replanRun(context: RouteContext, { id, files }: RunRow): P
       .set({
         status: plan.errors.length === 0 ? 'planned' : 'invalid',
         errors: plan.errors,
+        untried: plan.untried,
         kinds: plan.kinds,
         replannedBy: caller.user.id,
         applyError: null,

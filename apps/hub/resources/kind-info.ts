@@ -32,6 +32,10 @@ export type KindInfo = {
   /** The path of the collection below /api/v1. */
   readonly path: string
   readonly table: string
+  /** The column whose value stands in the path, where one alone cannot be shown. */
+  readonly pathColumn?: string
+  /** No trigger keeps a document of each row for search. */
+  readonly withoutDocuments?: true
   /** The column that shows which one it is. */
   readonly nameColumn: string
   readonly permissions: { readonly view: string; readonly manage: string }

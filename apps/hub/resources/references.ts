@@ -21,6 +21,7 @@ const KEPT: Readonly<Record<string, string>> = {
   monitoring_agents: "state <> 'revoked'",
   monitoring_licenses: 'true',
   monitoring_alerts: 'true',
+  option_items: 'true',
 }
 const isKept = (table: string) => sql.raw(KEPT[table] ?? 'deleted_at is null')
 

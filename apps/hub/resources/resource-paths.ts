@@ -18,6 +18,12 @@ export async function pathsOf(
 ): Promise<ReadonlyMap<string, string>> {
   const info = kinds.get(kind)
   if (!info || ids.length === 0) return new Map()
+  if (info.pathColumn !== undefined) {
+    const named = await db.execute<{ id: string; name: string }>(sql`
+      select id, ${sql.identifier(info.pathColumn)} as name from ${sql.identifier(info.table)}
+      where company_id = ${companyId} and id = any(${uuidList(ids)}::uuid[])`)
+    return new Map(named.map(({ id, name }) => [id, `${info.path}/${name}`]))
+  }
   if (!info.parent) return new Map(ids.map(id => [id, `${info.path}/${id}`]))
   const rows = await db.execute<Row>(sql`
     select id, ${sql.identifier(info.parent.column)} as parent_id from ${sql.identifier(info.table)}

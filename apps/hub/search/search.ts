@@ -9,6 +9,7 @@ import { invalidField } from '../platform/http/api-error.ts'
 import { id, named, nullable, string, time } from '../platform/http/response-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { pathsOf } from '../resources/resource-paths.ts'
+import { alertOwners, alertsOf, type Candidate, collectorsOf } from './beside-documents.ts'
 
 const CANDIDATES_MAX = 300
 const PAGE = 15
@@ -33,18 +34,6 @@ export const hitResponse = named('SearchHit', {
   updated_at: time(),
 })
 
-type Candidate = {
-  kind: string
-  resource_id: string
-  name: string
-  subtitle: string | null
-  text: string
-  exact: string[]
-  health: string | null
-  status: string | null
-  updated_at: Date | string
-  similarity: number
-}
 type Asked = { readonly companyId: string; readonly kinds: readonly string[]; readonly tags: SQL; readonly health: SQL }
 
 const COLUMNS = sql.raw('d.kind, d.resource_id, d.name, d.subtitle, d.text, d.exact, d.health, d.status, d.updated_at')
@@ -186,6 +175,14 @@ type Query = {
   readonly health?: string | undefined
   readonly page?: number | undefined
 }
+/** What is looked for, in lower case, and what narrows it down. */
+type Looked = Pick<Query, 'q' | 'health' | 'tag'>
+
+const wordsOf = (q: string): string[] => [...new Set(q.split(/\s+/))].slice(0, 8)
+
+/** What no company has, for super administrators. */
+const COLLECTOR = 'collector'
+const COLLECTORS = '/monitoring/collectors'
 
 /** The kinds that the caller may view, of those asked for. Throws 422 for one that there is not. */
 function kindsOf({ hub, caller }: RouteContext, given: string | undefined): string[] {
@@ -193,12 +190,36 @@ function kindsOf({ hub, caller }: RouteContext, given: string | undefined): stri
     ?.split(',')
     .map(each => each.trim())
     .filter(each => each !== '')
-  const unknown = wanted?.find(each => !hub.kinds.has(each))
-  if (unknown !== undefined) throw invalidField('kinds', 'one_of', { values: [...hub.kinds.keys()].join(', ') })
-  return [...hub.kinds.values()]
-    .filter(info => caller.permissions.has(info.permissions.view) && (wanted?.includes(info.kind) ?? true))
-    .map(info => info.kind)
+  const known = [...hub.kinds.keys(), COLLECTOR]
+  const unknown = wanted?.find(each => !known.includes(each))
+  if (unknown !== undefined) throw invalidField('kinds', 'one_of', { values: known.join(', ') })
+  const mayView = (kind: string): boolean => {
+    const info = hub.kinds.get(kind)
+    return info ? caller.permissions.has(info.permissions.view) : caller.actsAsSuperAdmin
+  }
+  return known.filter(kind => mayView(kind) && (wanted?.includes(kind) ?? true))
 }
+
+/** Alerts by the names of their rules and servers: of what was found, when that is all that may lead to them. */
+async function foundAlerts(
+  { hub: { database } }: RouteContext,
+  asked: Asked,
+  found: readonly Candidate[],
+  { q, health, tag }: Looked,
+): Promise<Candidate[]> {
+  if (!asked.kinds.includes('alert') || tag?.length) return []
+  const { db } = database
+  const isLed = health === undefined && alertOwners.every(kind => asked.kinds.includes(kind))
+  const leading = isLed ? found : await byWords(db, { ...asked, kinds: alertOwners, health: sql`` }, wordsOf(q))
+  const alerts = await alertsOf(db, asked.companyId, q, leading)
+  return health === undefined ? alerts : alerts.filter(alert => alert.health === health)
+}
+
+/** Collectors, which have neither tags nor health. */
+const foundCollectors = (context: RouteContext, { kinds }: Asked, { q, health, tag }: Looked): Promise<Candidate[]> =>
+  !kinds.includes(COLLECTOR) || health !== undefined || tag?.length
+    ? Promise.resolve([])
+    : collectorsOf(context, q, wordsOf(q))
 
 /** Where hits stand; nowhere for one that is gone since then. */
 async function linksOf(
@@ -209,7 +230,11 @@ async function linksOf(
   const byKind = new Map<string, ReadonlyMap<string, string>>()
   for (const [kind, some] of Map.groupBy(rows, row => row.kind)) {
     const ids = some.map(row => row.resource_id)
-    byKind.set(kind, await pathsOf(db, hub.kinds, companyId, kind, ids))
+    const paths =
+      kind === COLLECTOR
+        ? new Map(ids.map(id => [id, `${COLLECTORS}/${id}`]))
+        : await pathsOf(db, hub.kinds, companyId, kind, ids)
+    byKind.set(kind, paths)
   }
   return ({ kind, resource_id }) => byKind.get(kind)?.get(resource_id) ?? ''
 }
@@ -220,7 +245,8 @@ export async function search(context: RouteContext, query: Query) {
   const { db } = hub.database
   const q = query.q.trim().toLowerCase()
   if ([...q].length < 2) throw invalidField('q', 'length_min', { min: 2 })
-  const words = [...new Set(q.split(/\s+/))].slice(0, 8)
+  const words = wordsOf(q)
+  const looked = { ...query, q }
   const asked: Asked = {
     companyId,
     kinds: kindsOf(context, query.kinds),
@@ -237,13 +263,17 @@ export async function search(context: RouteContext, query: Query) {
       if (!found.has(key) && found.size < CANDIDATES_MAX) found.set(key, rankOf(row, q, words, step))
     }
   }
-  const [exact, prefixed, worded] = await Promise.all([
+  const [exact, prefixed, worded, collectors] = await Promise.all([
     byExact(db, asked, q),
     byPrefix(db, asked, q),
     byWords(db, asked, words),
+    foundCollectors(context, asked, looked),
   ])
+  const alerts = await foundAlerts(context, asked, [...exact, ...prefixed, ...worded], looked)
   add(exact, 'exact')
   add(prefixed, 'words')
+  // Before the other words, which may be as many as there is room for.
+  for (const some of [alerts, collectors]) add(some, 'words')
   add(worded, 'words')
   if (found.size < ENOUGH) add(await bySimilarity(db, asked, q), 'similar')
   const ranked = [...found.values()].sort(byRank)

@@ -59,6 +59,9 @@ import searchPrefixes from '../../../../sql/hub/0060_search_prefixes.sql' with {
 import filesInSearch from '../../../../sql/hub/0061_files_in_search.sql' with { type: 'text' }
 import eventRows from '../../../../sql/hub/0062_event_rows.sql' with { type: 'text' }
 import findingCellDigests from '../../../../sql/hub/0063_finding_cell_digests.sql' with { type: 'text' }
+import pendingLists from '../../../../sql/hub/0067_pending_lists.sql' with { type: 'text' }
+import optionItemsInSearch from '../../../../sql/hub/0068_option_items_in_search.sql' with { type: 'text' }
+import untriedItems from '../../../../sql/hub/0069_untried_items.sql' with { type: 'text' }
 import dueSoonIndex from '../../../../sql/hub/0070_due_soon_index.sql' with { type: 'text' }
 
 type Migration = { readonly number: number; readonly name: string; readonly sql: string }
@@ -122,6 +125,9 @@ export const migrations: readonly Migration[] = [
   { number: 61, name: 'files_in_search', sql: filesInSearch },
   { number: 62, name: 'event_rows', sql: eventRows },
   { number: 63, name: 'finding_cell_digests', sql: findingCellDigests },
+  { number: 67, name: 'pending_lists', sql: pendingLists },
+  { number: 68, name: 'option_items_in_search', sql: optionItemsInSearch },
+  { number: 69, name: 'untried_items', sql: untriedItems },
   { number: 70, name: 'due_soon_index', sql: dueSoonIndex },
 ]
 
@@ -165,7 +171,11 @@ export async function migrateDatabase(
 ): Promise<readonly string[]> {
   const connection = await client.reserve()
   try {
+    // One that rewrites a million rows takes longer than a statement of the hub may, and so does who waits for it.
+    await connection`set statement_timeout = 0`
+    await connection`set lock_timeout = 0`
     await connection`select pg_advisory_lock(${MIGRATION_LOCK})`
+    await connection`reset lock_timeout`
     await connection`create table if not exists hub_migrations (
       number integer primary key, name text not null, checksum text not null, applied_at timestamptz not null default now())`
     const applied = await connection<{ number: number; name: string; checksum: string }[]>`
@@ -187,6 +197,7 @@ export async function migrateDatabase(
     return pending.map(migration => `${String(migration.number).padStart(4, '0')}_${migration.name}`)
   } finally {
     await connection`select pg_advisory_unlock(${MIGRATION_LOCK})`.catch(() => {})
+    await connection`reset statement_timeout`.catch(() => {})
     connection.release()
   }
 }

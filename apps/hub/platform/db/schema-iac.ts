@@ -25,6 +25,7 @@ export const iacRuns = pgTable('iac_runs', {
   filesCount: integer('files_count').notNull(),
   kinds: jsonb('kinds').$type<Readonly<Record<string, number>>>().notNull(),
   errors: jsonb('errors').$type<readonly RunError[]>().notNull(),
+  untried: text('untried').array().$type<readonly string[]>().notNull().default([]),
   queuedAt: at('queued_at'),
   appliedBy: uuid('applied_by'),
   applyLanguage: text('apply_language').$type<'en' | 'vi'>().notNull().default('en'),

@@ -44,7 +44,8 @@ async function rebuildKind(task: CommandTask, info: KindInfo, companyId: string,
 
 async function rebuildCompany(task: CommandTask, companyId: string, before = 0): Promise<number> {
   let done = before
-  for (const info of task.hub.kinds.values()) done += await rebuildKind(task, info, companyId, done)
+  for (const info of task.hub.kinds.values())
+    if (!info.withoutDocuments) done += await rebuildKind(task, info, companyId, done)
   return done
 }
 
