@@ -175,6 +175,23 @@ async function postgresOf(folder: string): Promise<Record<string, string>> {
   return { TEST_POSTGRES: (await postgres).url }
 }
 
+/** Folders whose tests start sites: the database of a site is made once, and copied for each. */
+const startsSites = /^test\/(system|web)(\/|$)/
+let siteData: Promise<string> | null = null
+
+async function makeSiteData(): Promise<string> {
+  const folder = join(scratch, 'site-data')
+  const ended = await runChild(['bun', 'test/support/site-data.ts', folder], childOptions(), LIMIT_MS)
+  if (ended.code !== 0) throw new Error(`cannot prepare the database of sites: ${outputOf(ended)}`)
+  return folder
+}
+
+async function siteDataOf(folder: string): Promise<Record<string, string>> {
+  if (!startsSites.test(folder)) return {}
+  siteData ??= makeSiteData()
+  return { CHECK_SITE_DATA: await siteData }
+}
+
 /** Folders whose files are steps of their own: each has the engine to itself; and what waits long. */
 const isFileAStep: ReadonlySet<string> = new Set(['test/samples', 'test/system'])
 
@@ -204,7 +221,7 @@ async function runTests(
   files: readonly string[],
   more: Readonly<Record<string, string>> = {},
 ): Promise<Outcome> {
-  const environment = { ...(await postgresOf(folder)), ...more }
+  const environment = { ...(await postgresOf(folder)), ...(await siteDataOf(folder)), ...more }
   // Pages as they were bundled for the executables, not by each process anew.
   const runner = more.CHECK_COMPILED === '1' ? ['bun', '--conditions=bundled', 'test'] : ['bun', 'test']
   const ended = await runChild([...runner, '--timeout', '60000', ...files], childOptions(environment), LIMIT_MS)

@@ -45,6 +45,8 @@ export type Json = any
 
 type SiteOptions = {
   readonly dataDir?: string
+  /** It makes its database itself, also where the check has one prepared. */
+  readonly isFirstStart?: boolean
   readonly config?: string
   readonly args?: readonly string[]
   /** The command before the options; the compiled executable for one. */
@@ -54,10 +56,22 @@ type SiteOptions = {
 
 export const newTempDir = (): string => mkdtempSync(join(tmpdir(), 'site-'))
 
+/**
+ * A new data directory. Where the check has prepared a database (site-data.ts), that is in it: with its owners and
+ * modes, for its files are those of its own user.
+ */
+function newDataDir(dataDir: string, isFirstStart: boolean): void {
+  const prepared = process.env.CHECK_SITE_DATA
+  if (prepared === undefined || isFirstStart) return
+  const { exitCode, stderr } = Bun.spawnSync(['cp', '-a', prepared, dataDir])
+  if (exitCode !== 0) throw new Error(`cannot copy ${prepared}: ${stderr.toString()}`)
+}
+
 /** Starts a site and waits until its ready file is there. Throws with its output when it ends before. */
 export async function startSiteProcess(options: SiteOptions = {}): Promise<SiteProcess> {
   const dir = newTempDir()
   const dataDir = options.dataDir ?? join(dir, 'data')
+  if (options.dataDir === undefined) newDataDir(dataDir, options.isFirstStart ?? false)
   const readyFile = join(dir, 'ready.json')
   const configFile = join(dir, 'config.yaml')
   if (options.config) writeFileSync(configFile, options.config)

@@ -19,6 +19,7 @@ for (const [form, command] of commands) {
     site = await startSiteProcess({
       config: 'interval: 10s\nrate:\n  default_per_minute: 100000\n',
       command,
+      isFirstStart: true,
     })
   }, 90_000)
   afterAll(async () => {
