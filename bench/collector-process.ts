@@ -3,12 +3,14 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { allocatorSetting } from '../apps/process/allocator-setting.ts'
 import { fleetProcess } from './fleet.ts'
 
 /** Starts a collector with so many agents; resolves once it answers. `stop` drains it and removes what it kept. */
 export async function startCollectorProcess(agents: number) {
   const dir = mkdtempSync(join(tmpdir(), 'svc-bench-site-'))
   const child = Bun.spawn(['bun', join(import.meta.dir, 'collector-site.ts'), dir, String(agents)], {
+    env: { [allocatorSetting.name]: allocatorSetting.value, ...process.env },
     stdout: 'inherit',
     stderr: 'inherit',
   })

@@ -7,6 +7,7 @@ import { collectorPaths } from '../apps/collector/config.ts'
 import { type AgentRecord, isRecordFault, parseAgentRecord } from '../apps/collector/store/registry/agent-record.ts'
 import { RegistryStore } from '../apps/collector/store/registry/file-registry-store.ts'
 import { AgentRegistry } from '../apps/collector/store/registry/registry.ts'
+import { allocatorSetting } from '../apps/process/allocator-setting.ts'
 import { sha256Hex } from '../core/series/hash.ts'
 
 const COMPANIES = 100
@@ -66,6 +67,7 @@ export class IngestBench {
       stdout: 'ignore',
       stderr: 'inherit',
       env: {
+        [allocatorSetting.name]: allocatorSetting.value,
         ...process.env,
         SVC_DATA_DIR: this.dataDir,
         SVC_LISTEN: '127.0.0.1:0',

@@ -1,4 +1,5 @@
 // The all-in-one: `bun run up`. Reads its options, starts the site, shows where it is, and stops it in order.
+import '../process/allocator-setting.ts'
 import { rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { Command, CommanderError } from 'commander'

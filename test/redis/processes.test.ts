@@ -2,8 +2,10 @@
 // them dies.
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { openClickHouse } from '../../apps/collector/store/clickhouse/clickhouse.ts'
+import { allocatorSetting } from '../../apps/process/allocator-setting.ts'
 import { shardOfServer } from '../../core/bus/shard-of-server.ts'
 import { id } from '../ingest/scripted-hub.ts'
+import { environmentOf } from '../support/executable.ts'
 import { pause, until } from '../support/until.ts'
 import {
   admin,
@@ -83,6 +85,8 @@ test('[BUS-005, OPS-016, SNAP-008] workers killed and Redis killed in mid-work: 
       site.startIngest(),
       site.startIngest(),
     ])
+    for (const { pid } of [first!, second!, ...ingests])
+      expect(environmentOf(pid)).toContain(`${allocatorSetting.name}=${allocatorSetting.value}`)
     await until('the shards to be shared out', async () => String(await shardsByWorker(site)) === '32,32')
     let isOver = false
     const pumps = servers.map(server => pump(ingests, server, () => isOver))

@@ -2,6 +2,7 @@
 // runs with its ready file and its log.
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { allocatorSetting } from '../../apps/process/allocator-setting.ts'
 import { until } from './until.ts'
 
 const root = resolve(import.meta.dir, '../..')
@@ -18,9 +19,17 @@ export type ExecutableName = keyof typeof mains
 /** What starts an executable as it is built into dist/. */
 export const compiledCommand = (name: ExecutableName): readonly string[] => [join(root, 'dist', name)]
 /** What starts an executable from source: it reads each of its modules, and a hub bundles its pages, at every start. */
-export const sourceCommand = (name: ExecutableName): readonly string[] => [process.execPath, join(root, mains[name])]
+export const sourceCommand = (name: ExecutableName): readonly string[] => [
+  'env',
+  `${allocatorSetting.name}=${process.env[allocatorSetting.name] ?? allocatorSetting.value}`,
+  process.execPath,
+  join(root, mains[name]),
+]
 /** What starts an executable: as it is built where the check has built it, or from source. */
 export const commandOf = process.env.CHECK_COMPILED === '1' ? compiledCommand : sourceCommand
+
+/** What a process was started with: `NAME=VALUE` each. */
+export const environmentOf = (pid: number): string[] => readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0')
 
 /** Runs a command of an executable to its end. `input` goes to standard input. */
 export async function runCommand(

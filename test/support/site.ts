@@ -29,6 +29,8 @@ type SiteInfo = {
 
 export type SiteProcess = {
   readonly facts: SiteInfo
+  /** Of the process that was started. */
+  readonly pid: number
   readonly dataDir: string
   readonly output: () => string
   /** Calls the hub's API with the administrator's token; `body` makes it a JSON request. */
@@ -113,6 +115,7 @@ export async function startSiteProcess(options: SiteOptions = {}): Promise<SiteP
   }
   return {
     facts,
+    pid: child.pid,
     dataDir,
     output: () => output,
     api: async (method, path, body) => {

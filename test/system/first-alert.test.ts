@@ -4,7 +4,8 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
-import { compiledCommand, sourceCommand } from '../support/executable.ts'
+import { allocatorSetting } from '../../apps/process/allocator-setting.ts'
+import { compiledCommand, environmentOf, sourceCommand } from '../support/executable.ts'
 import { SimulatedAgent } from '../support/simulated-agent.ts'
 import { type Json, type SiteProcess, startSiteProcess } from '../support/site.ts'
 import { until } from '../support/until.ts'
@@ -31,6 +32,11 @@ for (const [form, command] of commands) {
     expect(status).toBe(200)
     return body.data
   }
+
+  test(`${form}: the allocator seldom looks for what it can give back, and the site is the process that was started`, () => {
+    expect(environmentOf(site.pid)).toContain(`${allocatorSetting.name}=${allocatorSetting.value}`)
+    expect(site.facts.pid).toBe(site.pid)
+  })
 
   test(`${form}: the collector is listed with the addresses that it has`, async () => {
     const [collector] = await list('/api/v1/monitoring/collectors')

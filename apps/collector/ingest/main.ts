@@ -1,4 +1,5 @@
 // The executable collector-ingest: reads its configuration, builds the adapters, wires ingest, and stops in order.
+import '../../process/allocator-setting.ts'
 import { availableParallelism } from 'node:os'
 import type { Logger } from 'pino'
 import { startConfiguredOps } from '../../http/ops-server.ts'

@@ -1,5 +1,6 @@
 // The executable collector-worker, with the admin API: reads its configuration, builds the adapters, wires the worker,
 // stops in order. Also `rules test FILE…`: rule scenario files through the production state machine.
+import '../../process/allocator-setting.ts'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { startConfiguredOps } from '../../http/ops-server.ts'
