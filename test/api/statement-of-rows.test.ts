@@ -17,19 +17,31 @@ afterAll(async () => {
 })
 
 const given = statementOfRows(
-  { place: 'integer', name: 'text', weight: 'float8', sure: 'boolean', names: 'text', document: 'jsonb' },
+  {
+    place: 'integer',
+    name: 'text',
+    plain: 'text',
+    weight: 'float8',
+    sure: 'boolean',
+    names: 'text',
+    document: 'jsonb',
+  },
   rows => sql`
-    select x.place, x.name, x.weight, x.sure, x.names::text[] as names, x.document from ${rows} order by x.place`,
+    select x.place, x.name, x.plain, x.weight, x.sure, x.names::text[] as names, x.document from ${rows} order by x.place`,
 )
 
 const seed = Number(process.env.SEED ?? Date.now() % 1_000_000)
 const random = randomFrom(seed)
 const oneOf = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)]!
 const PIECES = ['"', '\\', '{', '}', ',', 'NULL', 'null', '', ' ', "'", '\n', '\t', '$1', 'é', '漢', '😀', 'a', '\\"']
-const text = (): string => Array.from({ length: Math.floor(random() * 6) }, () => oneOf(PIECES)).join('')
+/** A list of texts without these is written in another way. */
+const isControl = (piece: string): boolean => piece === '\n' || piece === '\t'
+const PLAIN_PIECES = PIECES.filter(piece => !isControl(piece))
+const text = (pieces = PIECES): string => Array.from({ length: Math.floor(random() * 6) }, () => oneOf(pieces)).join('')
 const row = (place: number) => ({
   place,
   name: oneOf([null, text()]),
+  plain: oneOf([null, text(PLAIN_PIECES)]),
   weight: oneOf([null, 0, -1.5, 1e300, 5e-324, random()]),
   sure: oneOf([null, true, false]),
   names: oneOf([null, [], [text()], [text(), text(), text()]]),
@@ -45,7 +57,7 @@ test(`values of every type and shape arrive as they are, and so do those that ar
 
 test('a column that a row lacks is null, and no rows are none', async () => {
   expect([...(await database.db.execute(given([{ place: 1, document: {} }])))]).toEqual([
-    { place: 1, name: null, weight: null, sure: null, names: null, document: {} },
+    { place: 1, name: null, plain: null, weight: null, sure: null, names: null, document: {} },
   ])
   expect(await database.db.execute(given([]))).toHaveLength(0)
 })
