@@ -1,13 +1,58 @@
 // Alerts between their rows and the pure lifecycle: turned once here, and stored many at a time.
 import { sql } from 'drizzle-orm'
 import type { Alert } from '../../../core/lifecycle/alert.ts'
-import type { alerts } from '../platform/db/schema.ts'
+import { fixedStatement } from '../platform/db/fixed-statement.ts'
+import { alerts } from '../platform/db/schema.ts'
 import { statementOfRows } from '../platform/db/statement-of-rows.ts'
-import type { Tx } from '../platform/db/transaction.ts'
+import { type Tx, uuidList } from '../platform/db/transaction.ts'
 
 type Row = typeof alerts.$inferSelect
 
-export const toAlert = (row: Row): Alert => ({
+/** The columns of an alert's life; the others are of people. */
+const READ = [
+  'id',
+  'companyId',
+  'type',
+  'serverId',
+  'agentId',
+  'ruleId',
+  'ruleKey',
+  'seriesKey',
+  'labels',
+  'severity',
+  'state',
+  'openedAt',
+  'resolvedAt',
+  'resolvedReason',
+  'lastValue',
+  'peakValue',
+  'threshold',
+  'suppressed',
+  'suppressReason',
+  'flapping',
+  'groupId',
+  'groupTotal',
+  'groupMemberIds',
+  'eventCount',
+  'lastEventSeq',
+  'notifiedAt',
+  'recoveryUntold',
+] as const satisfies readonly (keyof Row)[]
+
+/** As drizzle gives it, or as the driver does. */
+type Instant = Date | string
+type Turned = 'openedAt' | 'resolvedAt' | 'notifiedAt' | 'lastEventSeq'
+type StoredAlert = Omit<Pick<Row, (typeof READ)[number]>, Turned> & {
+  readonly openedAt: Instant
+  readonly resolvedAt: Instant | null
+  readonly notifiedAt: Instant | null
+  readonly lastEventSeq: number | string
+}
+
+const msOf = (at: Instant): number => (typeof at === 'string' ? Date.parse(at) : at.getTime())
+const msOrNull = (at: Instant | null): number | null => (at === null ? null : msOf(at))
+
+export const toAlert = (row: StoredAlert): Alert => ({
   id: row.id,
   companyId: row.companyId,
   type: row.type,
@@ -19,8 +64,8 @@ export const toAlert = (row: Row): Alert => ({
   labels: row.labels,
   severity: row.severity,
   state: row.state,
-  openedAtMs: row.openedAt.getTime(),
-  resolvedAtMs: row.resolvedAt?.getTime() ?? null,
+  openedAtMs: msOf(row.openedAt),
+  resolvedAtMs: msOrNull(row.resolvedAt),
   resolvedReason: row.resolvedReason,
   lastValue: row.lastValue,
   peakValue: row.peakValue,
@@ -32,10 +77,26 @@ export const toAlert = (row: Row): Alert => ({
   groupTotal: row.groupTotal,
   groupMemberIds: row.groupMemberIds,
   eventCount: row.eventCount,
-  lastEventSeq: row.lastEventSeq,
-  notifiedAtMs: row.notifiedAt?.getTime() ?? null,
+  lastEventSeq: Number(row.lastEventSeq),
+  notifiedAtMs: msOrNull(row.notifiedAt),
   recoveryUntold: row.recoveryUntold,
 })
+
+const BY_ID = fixedStatement<'ids'>(
+  value => sql`
+    select ${sql.join(
+      READ.map(name => sql`${alerts[name]} as ${sql.identifier(name)}`),
+      sql`, `,
+    )}
+    from ${alerts} where ${alerts.id} = any(${value('ids')}::uuid[])`,
+)
+
+/** The alerts with these ids. */
+export async function alertsById(tx: Tx, ids: readonly string[]): Promise<Alert[]> {
+  if (ids.length === 0) return []
+  const rows = await tx.db.execute<StoredAlert>(BY_ID({ ids: uuidList(ids) }))
+  return rows.map(toAlert)
+}
 
 const iso = (ms: number | null): string | undefined => (ms === null ? undefined : new Date(ms).toISOString())
 

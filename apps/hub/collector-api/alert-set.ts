@@ -3,7 +3,7 @@
 import { and, asc, eq, inArray, or } from 'drizzle-orm'
 import { type AlertEvent, eventPairKey } from '../../../core/alerting/evaluate/event.ts'
 import { type Alert, type AlertBook, isActive } from '../../../core/lifecycle/alert.ts'
-import { toAlert } from '../alerts/alert-rows.ts'
+import { alertsById, toAlert } from '../alerts/alert-rows.ts'
 import { alerts } from '../platform/db/schema.ts'
 import { isAnyOf, type Tx } from '../platform/db/transaction.ts'
 
@@ -92,9 +92,7 @@ export async function loadAlertSet(
   newestIds: readonly string[],
 ): Promise<AlertSet> {
   const book = new AlertSet()
-  if (newestIds.length > 0)
-    for (const row of await tx.db.select().from(alerts).where(isAnyOf(alerts.id, newestIds))) book.load(toAlert(row))
-
+  for (const alert of await alertsById(tx, newestIds)) book.load(alert)
   if (!events.some(event => !event.type.startsWith('alert.'))) return book
   const companyIds = [...new Set(events.map(event => event.company_id))]
   const groups = await tx.db

@@ -3,161 +3,60 @@
 import { randomUUID } from 'node:crypto'
 import { sql } from 'drizzle-orm'
 import { type AlertEvent, eventPairKey } from '../../../core/alerting/evaluate/event.ts'
-import type { Severity } from '../../../core/alerting/rules/rule.ts'
-import { applyEvent, type EventContext } from '../../../core/lifecycle/alert.ts'
+import { applyEvent } from '../../../core/lifecycle/alert.ts'
 import { storeAlerts } from '../alerts/alert-rows.ts'
 import type { Hub } from '../hub-context.ts'
 import { enqueueNotifications, type Notification } from '../notifications/outbox.ts'
+import { fixedStatement } from '../platform/db/fixed-statement.ts'
 import { statementOfRows } from '../platform/db/statement-of-rows.ts'
-import { inTransaction, lockCompanies, type Tx, together, uuidList } from '../platform/db/transaction.ts'
-import { isUuid } from '../platform/http/request-schema.ts'
+import { inTransaction, lockCompanies, type Tx, together } from '../platform/db/transaction.ts'
 import { type AlertSet, loadAlertSet } from './alert-set.ts'
+import { contextOf, loadLookups } from './event-lookups.ts'
 import { batchOf, eventOf, type RejectReason } from './event-parse.ts'
-import { groupCandidates } from './group-candidates.ts'
 
 type EventsResponse = {
   readonly accepted: string[]
   readonly rejected: { readonly event_id: string; readonly reason: RejectReason }[]
 }
 
-type DownRule = {
-  id: string
-  company_id: string
-  severity: Severity
-  enabled: boolean
-  all: boolean
-  /** Of the batch's servers, those that the scope resolves to. */
-  covered: string[]
-}
-
-/** The servers, rules and agents that the batch refers to. */
-type Lookups = {
-  readonly serverIds: ReadonlySet<string>
-  /** Lost servers that a wide-area incident may claim. */
-  readonly groupableIds: ReadonlySet<string>
-  readonly rules: ReadonlyMap<string, { id: string; kind: string; company_id: string }>
-  readonly downRules: ReadonlyMap<string, DownRule>
-  readonly agentByServer: ReadonlyMap<string, string>
-  readonly agentIds: ReadonlySet<string>
-}
-
-const pair = (companyId: string, id: string): string => `${companyId} ${id}`
-
-/** The agent that an agent event is about: its label, else its series_key. */
-function namedAgent(event: AlertEvent): string | null {
-  const id = event.labels.agent_id ?? event.series_key.replace(/^agent:/, '')
-  return isUuid(id) ? id.toLowerCase() : null
-}
-
-/** Events that never open an alert: the fields of the existing alert stay. */
-const CLOSING: ReadonlySet<string> = new Set(['alert.resolved', 'agent.up', 'group_update', 'group_resolved'])
-
-const lossesOf = (events: readonly AlertEvent[]) => events.filter(event => event.type === 'agent.down')
-
-/** The agent_down rules of the companies with `agent.down` events; no other event needs them. */
-async function loadDownRules(tx: Tx, events: readonly AlertEvent[]): Promise<DownRule[]> {
-  const losses = lossesOf(events)
-  if (losses.length === 0) return []
-  const companyIds = uuidList(new Set(losses.map(event => event.company_id)))
-  const serverIds = uuidList(new Set(losses.map(event => event.server_id)))
-  return tx.db.execute<DownRule>(sql`
-    select id, company_id, severity, enabled, (scope->>'all')::boolean as all,
-      array(select unnest(resolved_server_ids) intersect select unnest(${serverIds}::uuid[]))::text[] as covered
-    from monitoring_rules where company_id = any(${companyIds}::uuid[]) and kind = 'agent_down' and deleted_at is null`)
-}
-
-async function loadLookups(tx: Tx, events: readonly AlertEvent[]): Promise<Lookups> {
-  const serverIds = uuidList(new Set(events.map(event => event.server_id)))
-  const opening = events.filter(event => !CLOSING.has(event.type))
-  const openingServerIds = uuidList(new Set(opening.map(event => event.server_id)))
-  const ruleIds = uuidList(new Set(opening.map(event => event.rule_id).filter(isUuid)))
-  const named = opening.filter(event => event.type.startsWith('agent.')).map(namedAgent)
-  const agentIds = uuidList(new Set(named.filter(id => id !== null)))
-  const [servers, rules, downRules, agents, groupable] = await together([
-    tx.db.execute<{ id: string; company_id: string }>(
-      sql`select id, company_id from servers where id = any(${serverIds}::uuid[]) and deleted_at is null`,
-    ),
-    tx.db.execute<{ id: string; kind: string; company_id: string }>(
-      sql`select id, kind, company_id from monitoring_rules where id = any(${ruleIds}::uuid[])`,
-    ),
-    loadDownRules(tx, events),
-    tx.db.execute<{ id: string; company_id: string; server_id: string | null; state: string }>(sql`
-      select id, company_id, server_id, state from monitoring_agents
-      where id = any(${agentIds}::uuid[]) or (server_id = any(${openingServerIds}::uuid[]) and state <> 'revoked')
-      order by enrolled_at`),
-    groupCandidates(tx, new Set(lossesOf(events).map(event => event.server_id))),
-  ])
-  return {
-    serverIds: new Set(servers.map(row => pair(row.company_id, row.id))),
-    groupableIds: new Set(groupable.map(row => row.id)),
-    rules: new Map(rules.map(row => [row.id, row])),
-    downRules: new Map(downRules.map(row => [row.company_id, row])),
-    agentByServer: new Map(
-      agents
-        .filter(row => row.server_id !== null && row.state !== 'revoked')
-        .map(row => [pair(row.company_id, row.server_id ?? ''), row.id]),
-    ),
-    agentIds: new Set(agents.map(row => pair(row.company_id, row.id))),
-  }
-}
-
-function contextOf(event: AlertEvent, around: Lookups, nowMs: number): EventContext {
-  const known = around.rules.get(event.rule_id.toLowerCase())
-  const down = around.downRules.get(event.company_id)
-  const named = event.type.startsWith('agent.') ? namedAgent(event) : null
-  const isNamedKnown = named !== null && around.agentIds.has(pair(event.company_id, named))
-  return {
-    newId: randomUUID(),
-    nowMs,
-    rule: known && known.company_id === event.company_id ? known : null,
-    agentDownRule: down
-      ? {
-          id: down.id,
-          severity: down.severity,
-          applies: down.enabled && (down.all || down.covered.includes(event.server_id)),
-        }
-      : null,
-    agentId: isNamedKnown ? named : (around.agentByServer.get(pair(event.company_id, event.server_id)) ?? null),
-  }
-}
-
 /** The highest processed seq of a pair-key, and its newest alert. */
 type Processed = { readonly seq: number; readonly alertId: string | null }
 
 const processedOf = statementOfRows(
-  { server_id: 'uuid', rule_key: 'text', series_key: 'text' },
+  { server_id: 'uuid', rule_key: 'text', series_key: 'text', place: 'integer' },
   keys => sql`
-    select s.server_id, s.rule_key, s.series_key, s.seq, s.alert_id from monitoring_event_seqs s
-    join (select distinct x.server_id, x.rule_key, x.series_key from ${keys}) k using (server_id, rule_key, series_key)`,
+    select coalesce(json_agg(x.place), '[]') as places, json_agg(s.seq) as seqs, json_agg(s.alert_id) as alert_ids
+    from ${keys} join monitoring_event_seqs s using (server_id, rule_key, series_key)`,
 )
 
 async function loadProcessed(tx: Tx, events: readonly AlertEvent[]): Promise<Map<string, Processed>> {
-  const keys = events.map(event => ({
+  const byKey = new Map(events.map(event => [eventPairKey(event), event]))
+  const keys = [...byKey.keys()]
+  const given = [...byKey.values()].map((event, place) => ({
     server_id: event.server_id,
     rule_key: event.rule_id,
     series_key: event.series_key,
+    place,
   }))
-  const rows = await tx.db.execute<{
-    server_id: string
-    rule_key: string
-    series_key: string
-    seq: string
-    alert_id: string | null
-  }>(processedOf(keys))
-  return new Map(
-    rows.map(row => [
-      eventPairKey({ server_id: row.server_id, rule_id: row.rule_key, series_key: row.series_key }),
-      { seq: Number(row.seq), alertId: row.alert_id },
-    ]),
+  const [row] = await tx.db.execute<{ places: number[]; seqs: number[]; alert_ids: (string | null)[] }>(
+    processedOf(given),
   )
+  if (!row) return new Map()
+  const { places, seqs, alert_ids: alertIds } = row
+  return new Map(places.map((place, at) => [keys[place] ?? '', { seq: seqs[at] ?? -1, alertId: alertIds[at] ?? null }]))
 }
+
+const SEEN = fixedStatement<'ids'>(
+  value => sql`
+    select event_id from monitoring_alert_events
+    where event_id in (select jsonb_array_elements_text(${value('ids')}::jsonb))`,
+)
 
 async function loadSeenIds(tx: Tx, events: readonly AlertEvent[]): Promise<Set<string>> {
   if (events.length === 0) return new Set()
-  const eventIds = events.map(event => event.event_id)
-  const rows = await tx.db.execute<{ event_id: string }>(sql`
-    select event_id from monitoring_alert_events
-    where event_id in (select jsonb_array_elements_text(${JSON.stringify(eventIds)}::jsonb))`)
+  const rows = await tx.db.execute<{ event_id: string }>(
+    SEEN({ ids: JSON.stringify(events.map(event => event.event_id)) }),
+  )
   return new Set(rows.map(row => row.event_id))
 }
 
@@ -251,6 +150,17 @@ async function storeMarks(tx: Tx, applied: readonly Applied[], { seqs, book }: H
 type EventResult = 'applied' | 'seen' | 'old' | RejectReason
 type Result = { readonly event: AlertEvent; readonly result: EventResult }
 
+/** Counts each combination once: the library takes longer to find a counter than to add to it. */
+function countResults(hub: Hub, results: readonly Result[]): void {
+  const counts = new Map<EventResult, Map<string, number>>()
+  for (const { event, result } of results) {
+    const byType = counts.get(result) ?? new Map<string, number>()
+    counts.set(result, byType.set(event.type, (byType.get(event.type) ?? 0) + 1))
+  }
+  for (const [result, byType] of counts)
+    for (const [type, count] of byType) hub.metrics.events.inc({ type, result }, count)
+}
+
 /**
  * Applies a batch. Events that were stored before and outdated ones are accepted and dropped; a rejected event does not
  * stop the others.
@@ -269,8 +179,8 @@ export async function receiveEvents(hub: Hub, body: unknown): Promise<EventsResp
   }
   const results = await applyOnce(hub, events)
   const accepted = new Set(results.filter(item => item.result !== 'unknown_server').map(item => item.event.event_id))
+  countResults(hub, results)
   for (const { event, result } of results) {
-    hub.metrics.events.inc({ type: event.type, result })
     if (result === 'unknown_server' && !accepted.has(event.event_id))
       rejected.push({ event_id: event.event_id, reason: result })
   }
@@ -302,13 +212,14 @@ async function applyEvents(hub: Hub, tx: Tx, events: readonly AlertEvent[], look
   let told: Notification[] = []
   for (const event of events) {
     const key = eventPairKey(event)
-    const result: EventResult = !around.serverIds.has(pair(event.company_id, event.server_id))
-      ? 'unknown_server'
-      : seen.has(event.event_id)
-        ? 'seen'
-        : event.seq <= (seqs.get(key) ?? -1)
-          ? 'old'
-          : 'applied'
+    const result: EventResult =
+      around.servers.get(event.server_id) !== event.company_id
+        ? 'unknown_server'
+        : seen.has(event.event_id)
+          ? 'seen'
+          : event.seq <= (seqs.get(key) ?? -1)
+            ? 'old'
+            : 'applied'
     results.push({ event, result })
     if (result !== 'applied') continue
     seen.add(event.event_id)

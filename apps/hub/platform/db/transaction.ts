@@ -5,6 +5,7 @@
 // that commit order equals number order and a reader that has seen number n will never meet a lower one later.
 import { type AnyColumn, type SQL, sql } from 'drizzle-orm'
 import { type Db, sqlState, type TxDb } from './connect.ts'
+import { fixedStatement } from './fixed-statement.ts'
 
 export type Feed = 'agents' | 'checks' | 'rules' | 'scan_hosts' | 'servers' | 'silences'
 
@@ -228,11 +229,13 @@ export async function lockCompany(tx: Tx, companyId: string): Promise<void> {
   await tx.db.execute(sql`select id from companies where id = ${companyId} for no key update`)
 }
 
+const LOCK_COMPANIES = fixedStatement<'ids'>(
+  value => sql`select id from companies where id = any(${value('ids')}::uuid[]) order by id for no key update`,
+)
+
 /** The same for several companies, in one order for all. */
 export async function lockCompanies(tx: Tx, companyIds: Iterable<string>): Promise<void> {
-  await tx.db.execute(
-    sql`select id from companies where id = any(${uuidList(companyIds)}::uuid[]) order by id for no key update`,
-  )
+  await tx.db.execute(LOCK_COMPANIES({ ids: uuidList(companyIds) }))
 }
 
 /** A list of uuids as one parameter of a raw query. */
