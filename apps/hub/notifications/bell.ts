@@ -4,6 +4,7 @@
 import { sql } from 'drizzle-orm'
 import type { Logger } from 'pino'
 import type { Database } from '../platform/db/connect.ts'
+import { fixedStatement } from '../platform/db/fixed-statement.ts'
 import { notifications } from '../platform/db/schema-identity.ts'
 import { isAnyOf, type Tx } from '../platform/db/transaction.ts'
 
@@ -37,6 +38,11 @@ export const presentNotification = (row: Row) => ({
   created_at: row.createdAt,
 })
 
+const NOTIFY = fixedStatement<'words'>(
+  value => sql`
+    select pg_notify(${CHANNEL}, word) from jsonb_array_elements_text(${value('words')}::jsonb) as word`,
+)
+
 /** With the commit, signals every hub that these notifications exist. */
 export async function ringLater(
   tx: Tx,
@@ -47,9 +53,7 @@ export async function ringLater(
     const pairs = rung.slice(at, at + PAIRS_MAX).map(({ userId, id }) => `${userId} ${id}`)
     words.push(pairs.join(','))
   }
-  if (words.length > 0)
-    await tx.db.execute(sql`
-      select pg_notify(${CHANNEL}, word) from jsonb_array_elements_text(${JSON.stringify(words)}::jsonb) as word`)
+  if (words.length > 0) await tx.db.execute(NOTIFY({ words: JSON.stringify(words) }))
 }
 
 export class Bell {

@@ -3,13 +3,14 @@
 // Taking rows from the outbox and writing their deliveries is one transaction, so that each channel is notified of an
 // event once.
 import { randomUUID } from 'node:crypto'
-import { and, eq, sql } from 'drizzle-orm'
+import { sql } from 'drizzle-orm'
+import type { NotifyType } from '../../../core/lifecycle/alert.ts'
 import { alertsByIds, presentAlert } from '../alerts/alert-list.ts'
 import type { Hub } from '../hub-context.ts'
 import type { Executor } from '../platform/db/connect.ts'
-import { alerts, rules, servers } from '../platform/db/schema.ts'
+import { fixedStatement } from '../platform/db/fixed-statement.ts'
 import { statementOfRows } from '../platform/db/statement-of-rows.ts'
-import { inTransaction, isAnyOf, type Tx, together, uuidList } from '../platform/db/transaction.ts'
+import { inTransaction, type Tx, together, uuidList } from '../platform/db/transaction.ts'
 import { ringLater } from './bell.ts'
 import { addDeliveries, deliveriesOf, loadChannelPreferences, type NewDelivery } from './deliveries.ts'
 import { registerEmail } from './email.ts'
@@ -17,7 +18,7 @@ import { groupNames } from './group-names.ts'
 import { type Notification, takeNotifications } from './outbox.ts'
 import { addPushes, type NewPush, pushTargets, registerPush } from './push.ts'
 import { reaches } from './recipients.ts'
-import { alertPath, renderText } from './templates.ts'
+import { alertPath, type NotificationLanguage, renderText, type ShownAlert, type TextBook } from './templates.ts'
 import { registerWebhook } from './webhook.ts'
 
 const ROWS_AT_ONCE = 2000
@@ -53,10 +54,17 @@ const insertBellRows = statementOfRows(
     select x.id, x.user_id, x.company_id, x.type, x.title, x.body, x.link, x.created_at, x.alert_id from ${rows}`,
 )
 
+const lockOf = (table: 'companies' | 'users') =>
+  fixedStatement<'ids'>(
+    value => sql`
+      select id from ${sql.identifier(table)} where id = any(${value('ids')}::uuid[]) order by id for key share`,
+  )
+const LOCK_COMPANIES = lockOf('companies')
+const LOCK_USERS = lockOf('users')
+
 /** Locks rows, so that none is deleted before the transaction has ended. Returns the ids of those that exist. */
-async function lockExisting(tx: Tx, table: 'companies' | 'users', ids: Iterable<string>): Promise<ReadonlySet<string>> {
-  const rows = await tx.db.execute<{ id: string }>(sql`
-    select id from ${sql.identifier(table)} where id = any(${uuidList(ids)}::uuid[]) order by id for key share`)
+async function lockExisting(tx: Tx, lock: typeof LOCK_USERS, ids: Iterable<string>): Promise<ReadonlySet<string>> {
+  const rows = await tx.db.execute<{ id: string }>(lock({ ids: uuidList(ids) }))
   return new Set(rows.map(row => row.id))
 }
 
@@ -67,44 +75,51 @@ async function lockExisting(tx: Tx, table: 'companies' | 'users', ids: Iterable<
 export async function addBellRows(tx: Tx, rows: readonly BellRow[]): Promise<void> {
   if (rows.length === 0) return
   const [companyIds, userIds] = await together([
-    lockExisting(tx, 'companies', new Set(rows.map(row => row.company_id))),
-    lockExisting(tx, 'users', new Set(rows.map(row => row.user_id))),
+    lockExisting(tx, LOCK_COMPANIES, new Set(rows.map(row => row.company_id))),
+    lockExisting(tx, LOCK_USERS, new Set(rows.map(row => row.user_id))),
   ])
   const kept = rows.filter(row => companyIds.has(row.company_id) && userIds.has(row.user_id))
   for (let at = 0; at < kept.length; at += ROWS_AT_ONCE)
     await tx.db.execute(insertBellRows(kept.slice(at, at + ROWS_AT_ONCE)))
 }
 
-/**
- * For alerts by id: the names that texts show, and the server's attributes by which webhooks and group addresses
- * select.
- */
+/** The names that texts show of an alert, and the attributes by which webhooks and group addresses select. */
+type Named = {
+  id: string
+  series_key: string
+  opened_at: string
+  server_id: string
+  server_name: string
+  tags: readonly string[]
+  environment: string | null
+  role: string | null
+  datacenter: string | null
+  rule_name: string | null
+}
+
+const NAMES = fixedStatement<'companyId' | 'ids'>(
+  value => sql`
+    select a.id, a.series_key, a.opened_at, s.id as server_id, s.name as server_name, to_json(s.tags) as tags,
+      s.environment, s.role, s.datacenter, r.name as rule_name
+    from monitoring_alerts a join servers s on s.id = a.server_id left join monitoring_rules r on r.id = a.rule_id
+    where a.company_id = ${value('companyId')} and a.id = any(${value('ids')}::uuid[])`,
+)
+
+/** For alerts by id: the names, and the attributes of their servers. */
 async function namesOf(db: Executor, companyId: string, ids: readonly string[]) {
-  const rows = await db
-    .select({
-      id: alerts.id,
-      seriesKey: alerts.seriesKey,
-      openedAt: alerts.openedAt,
-      server: {
-        id: servers.id,
-        name: servers.name,
-        tags: servers.tags,
-        environment: servers.environment,
-        role: servers.role,
-        datacenter: servers.datacenter,
-      },
-      rule: { name: rules.name },
-    })
-    .from(alerts)
-    .innerJoin(servers, eq(servers.id, alerts.serverId))
-    .leftJoin(rules, eq(rules.id, alerts.ruleId))
-    .where(and(eq(alerts.companyId, companyId), isAnyOf(alerts.id, ids)))
+  const rows = await db.execute<Named>(NAMES({ companyId, ids: uuidList(ids) }))
   const groups = await groupNames(
     db,
     companyId,
-    rows.map(row => row.seriesKey),
+    rows.map(row => row.series_key),
   )
-  return rows.map(row => ({ ...row, seriesKey: groups.get(row.seriesKey) ?? row.seriesKey }))
+  return rows.map(({ tags, environment, role, datacenter, ...row }) => ({
+    id: row.id,
+    seriesKey: groups.get(row.series_key) ?? row.series_key,
+    openedAt: new Date(row.opened_at),
+    server: { id: row.server_id, name: row.server_name, tags, environment, role, datacenter },
+    rule: row.rule_name === null ? null : { name: row.rule_name },
+  }))
 }
 
 /** The alert as it was when the event was applied. */
@@ -118,6 +133,16 @@ const asItWas = ({ alert }: Notification) => ({
   resolved_at: alert.resolvedAtMs === null ? null : new Date(alert.resolvedAtMs).toISOString(),
   resolved_reason: alert.resolvedReason,
 })
+
+/** The text in a language, rendered once: people are many, languages are two. */
+function textsOf(hub: Hub, texts: TextBook, type: NotifyType, shown: ShownAlert) {
+  const rendered = new Map<NotificationLanguage, ReturnType<typeof renderText>>()
+  return (language: NotificationLanguage) => {
+    const text = rendered.get(language) ?? renderText(hub, texts, type, language, shown)
+    rendered.set(language, text)
+    return text
+  }
+}
 
 /** The notifications of a batch for one company. Texts need few fields of an alert; webhooks get all of them. */
 async function composeFor(
@@ -138,6 +163,7 @@ async function composeFor(
     tx.db,
     voices.recipients.map(person => person.id),
   )
+  const createdAt = new Date(hub.now()).toISOString()
   const rung: BellRow[] = []
   const pushes: NewPush[] = []
   const deliveries: NewDelivery[] = []
@@ -149,6 +175,8 @@ async function composeFor(
     const { server, rule, seriesKey, openedAt } = names
     const then = asItWas(item)
     const shown = { id: alert.id, server, rule, series_key: seriesKey, opened_at: openedAt, ...then }
+    const textIn = textsOf(hub, voices.texts, type, shown)
+    const link = alertPath(shown)
     for (const person of voices.recipients)
       if (reaches(alert.severity, person.bellFrom))
         rung.push({
@@ -156,9 +184,9 @@ async function composeFor(
           user_id: person.id,
           company_id: companyId,
           type,
-          ...renderText(hub, voices.texts, type, person.language, shown),
-          link: alertPath(shown),
-          created_at: new Date(hub.now()).toISOString(),
+          ...textIn(person.language),
+          link,
+          created_at: createdAt,
           alert_id: alert.id,
         })
     pushes.push(
@@ -171,7 +199,7 @@ async function composeFor(
           type,
           severity: alert.severity,
           payload: {
-            ...renderText(hub, voices.texts, type, language, shown),
+            ...textIn(language),
             link: `/alerts/${alert.id}`,
             id: alert.id,
           },

@@ -3,6 +3,7 @@
 import { sql } from 'drizzle-orm'
 import type { Alert, NotifyType } from '../../../core/lifecycle/alert.ts'
 import type { Hub } from '../hub-context.ts'
+import { fixedStatement } from '../platform/db/fixed-statement.ts'
 import { inTransaction, type Tx, uuidList } from '../platform/db/transaction.ts'
 
 /**
@@ -62,6 +63,14 @@ type OutboxRow = {
   readonly wait_seconds: number
 }
 
+const INSERT = fixedStatement<'rows'>(
+  value => sql`
+    insert into notification_outbox (company_id, told, alert_id, due_at)
+    select company_id, told, alert_id, now() + make_interval(secs => wait_seconds)
+    from jsonb_to_recordset(${value('rows')}::jsonb)
+      as x (company_id uuid, told jsonb, alert_id uuid, wait_seconds double precision)`,
+)
+
 /** When a server recovers while the notification of its loss still waits, releases the loss, to be sent first. */
 async function endWaiting(tx: Tx, told: readonly Notification[]): Promise<void> {
   const ids = told.filter(item => item.type === 'agent.up').map(item => item.alert.id)
@@ -103,11 +112,7 @@ export async function enqueueNotifications(
         alert_id: item.alert.id,
         wait_seconds: waitSeconds,
       })
-  await tx.db.execute(sql`
-    insert into notification_outbox (company_id, told, alert_id, due_at)
-    select company_id, told, alert_id, now() + make_interval(secs => wait_seconds)
-    from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb)
-      as x (company_id uuid, told jsonb, alert_id uuid, wait_seconds double precision)`)
+  await tx.db.execute(INSERT({ rows: JSON.stringify(rows) }))
   hub.jobs.enqueue(tx, dispatchOf(atOnce.keys()))
 }
 
@@ -121,6 +126,24 @@ export async function tellLeftOver(hub: Hub): Promise<void> {
   })
 }
 
+const TAKE = fixedStatement<'companyId'>(
+  value => sql`
+    select position, told, alert_id is null or exists (
+      select 1 from monitoring_alerts a where a.id = o.alert_id and a.state in ('open', 'acknowledged')) as is_alone
+    from notification_outbox o where position in (
+      select position from (
+        select position,
+          sum(case when alert_id is null then ${BATCH_WEIGHT}::int else 1 end) over (order by position) as weight
+        from notification_outbox where company_id = ${value('companyId')} and due_at <= now()) w
+      where weight <= ${WEIGHT_AT_ONCE})
+    order by position for update of o`,
+)
+const DELETE = fixedStatement<'companyId' | 'positions'>(
+  value => sql`
+    delete from notification_outbox where company_id = ${value('companyId')}
+      and position in (select jsonb_array_elements_text(${value('positions')}::jsonb)::bigint)`,
+)
+
 /**
  * Takes the oldest notifications of a company and locks them, so that no other dispatch sends them. A delayed loss is
  * sent only if its alert still stands alone: if a group has claimed it or somebody has closed it, the loss is dropped.
@@ -129,18 +152,8 @@ export async function takeNotifications(
   tx: Tx,
   companyId: string,
 ): Promise<{ told: Notification[]; rowCount: number }> {
-  const rows = await tx.db.execute<{ position: string; told: Notification[]; is_alone: boolean }>(sql`
-    select position, told, alert_id is null or exists (
-      select 1 from monitoring_alerts a where a.id = o.alert_id and a.state in ('open', 'acknowledged')) as is_alone
-    from notification_outbox o where position in (
-      select position from (
-        select position, sum(case when alert_id is null then ${BATCH_WEIGHT}::int else 1 end) over (order by position) as weight
-        from notification_outbox where company_id = ${companyId} and due_at <= now()) w
-      where weight <= ${WEIGHT_AT_ONCE})
-    order by position for update of o`)
+  const rows = await tx.db.execute<{ position: string; told: Notification[]; is_alone: boolean }>(TAKE({ companyId }))
   if (rows.length > 0)
-    await tx.db.execute(sql`
-      delete from notification_outbox where company_id = ${companyId}
-        and position in (select jsonb_array_elements_text(${JSON.stringify(rows.map(row => row.position))}::jsonb)::bigint)`)
+    await tx.db.execute(DELETE({ companyId, positions: JSON.stringify(rows.map(row => row.position)) }))
   return { told: rows.flatMap(row => (row.is_alone ? row.told : [])), rowCount: rows.length }
 }

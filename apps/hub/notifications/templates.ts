@@ -112,21 +112,22 @@ export const linkTo = (publicUrl: string | null, path: string): string =>
 export const alertPath = ({ id, opened_at, resolved_at }: ShownAlert): string =>
   `/alerts/${id}?at=${new Date(resolved_at ?? opened_at).toISOString()}`
 
+/** What the placeholders of an alert's texts stand for. */
+const valuesOf = (alert: ShownAlert, publicUrl: string | null, nowMs: number): Readonly<Record<string, string>> => ({
+  server: alert.server?.name ?? '',
+  rule: alert.rule?.name ?? alert.series_key,
+  severity: alert.severity,
+  value: alert.last_value === null ? '–' : String(alert.last_value),
+  threshold: alert.threshold === null ? '–' : String(alert.threshold),
+  state: alert.state,
+  opened_at: alert.opened_at.toISOString(),
+  duration: durationOf(alert, nowMs),
+  link: linkTo(publicUrl, alertPath(alert)),
+})
+
 /** Fills the placeholders of a text from an alert. */
-export function fillTemplate(text: string, alert: ShownAlert, publicUrl: string | null, nowMs: number): string {
-  const values: Readonly<Record<string, string>> = {
-    server: alert.server?.name ?? '',
-    rule: alert.rule?.name ?? alert.series_key,
-    severity: alert.severity,
-    value: alert.last_value === null ? '–' : String(alert.last_value),
-    threshold: alert.threshold === null ? '–' : String(alert.threshold),
-    state: alert.state,
-    opened_at: alert.opened_at.toISOString(),
-    duration: durationOf(alert, nowMs),
-    link: linkTo(publicUrl, alertPath(alert)),
-  }
-  return fillText(text, values)
-}
+export const fillTemplate = (text: string, alert: ShownAlert, publicUrl: string | null, nowMs: number): string =>
+  fillText(text, valuesOf(alert, publicUrl, nowMs))
 
 /** The texts that a company has replaced, by type and language. */
 export type TextBook = ReadonlyMap<string, Template>
@@ -148,9 +149,9 @@ export function renderText(
   alert: ShownAlert,
 ): Template {
   const template = texts.get(`${type} ${language}`) ?? defaultTemplate(type, language)
-  const fill = (text: string) => fillTemplate(text, alert, hub.config.public_url, hub.now())
+  const values = valuesOf(alert, hub.config.public_url, hub.now())
   const late = alert.suppressed ? ` ${lateNotes[alert.resolved_at === null ? 'opened' : 'ended'][language]}` : ''
-  return { title: fill(template.title), body: `${fill(template.body)}${late}` }
+  return { title: fillText(template.title, values), body: `${fillText(template.body, values)}${late}` }
 }
 
 /** The text of what is no alert. */

@@ -10,6 +10,7 @@ import type { JobInsert, JobWithMetadata, PgBoss } from 'pg-boss'
 import type { Logger } from 'pino'
 import { errorInfo } from '../../../../core/error-info.ts'
 import type { Database } from '../db/connect.ts'
+import { fixedStatement } from '../db/fixed-statement.ts'
 import type { Tx } from '../db/transaction.ts'
 import type { HubMetrics } from '../telemetry.ts'
 import { inJobTransaction, openJobStore, withinTransaction } from './job-store.ts'
@@ -44,6 +45,13 @@ const MESSAGE_MAX = 500
  * Timers of the runtime can fire slightly early; a job that is due a moment later would then wait for the next poll.
  */
 const DUE_MARGIN_MS = 10
+
+const LOCK_WAITING = fixedStatement<'queue' | 'keys'>(
+  value => sql`
+    select singleton_key from pgboss.job where name = ${value('queue')} and state = 'created'
+      and singleton_key in (select jsonb_array_elements_text(${value('keys')}::jsonb))
+    order by singleton_key for update`,
+)
 
 /** The message of a failure for the operator, without SQL. */
 function messageOf(error: unknown): string {
@@ -135,10 +143,7 @@ export class Jobs {
     await tx.db.execute(sql`savepoint jobs`)
     for (let round = 0; round < INSERT_ROUNDS_MAX; round++) {
       await this.store.insert(queue, rows, { db })
-      const locked = await tx.db.execute(sql`
-        select singleton_key from pgboss.job where name = ${queue} and state = 'created'
-          and singleton_key in (select jsonb_array_elements_text(${JSON.stringify(keys)}::jsonb))
-        order by singleton_key for update`)
+      const locked = await tx.db.execute(LOCK_WAITING({ queue, keys: JSON.stringify(keys) }))
       if (locked.length >= keys.length) {
         await tx.db.execute(sql`release savepoint jobs`)
         return
