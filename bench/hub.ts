@@ -10,6 +10,7 @@ import { parseArgs } from 'node:util'
 import postgres from 'postgres'
 import { startPostgres } from '../apps/standalone/postgres.ts'
 import { atPace, caller, cpuSeconds, quantile, residentMb, untilCalm } from './hub-load.ts'
+import { type HubProcess, startHubProcess } from './hub-process.ts'
 import { benchTag, type Seeded, seededId, seedHub, sizes } from './hub-seed.ts'
 
 const { values: options } = parseArgs({
@@ -50,33 +51,9 @@ async function seeded(): Promise<Seeded> {
 const readyFile = join(dir, 'hub-ready.json')
 
 /** Starts a hub on a database. Its start, with its migrations and its first tasks, is over when this returns. */
-async function startHub(name: string) {
-  rmSync(readyFile, { force: true })
-  const started = Bun.spawn(
-    [
-      'bun',
-      join(resolve(options.hub), 'apps/hub/main.ts'),
-      'serve',
-      '--listen',
-      '127.0.0.1:0',
-      '--ready-file',
-      readyFile,
-    ],
-    {
-      env: {
-        ...process.env,
-        SVC_DATABASE_URL: databaseUrl(name),
-        SVC_RATE_COLLECTOR_PER_MINUTE: '1000000',
-        SVC_LOG_LEVEL: 'warn',
-      },
-      stdout: 'inherit',
-      stderr: 'inherit',
-    },
-  )
-  while (!existsSync(readyFile)) {
-    if (started.exitCode !== null) throw new Error('the hub does not start')
-    await Bun.sleep(20)
-  }
+async function startHub(name: string): Promise<HubProcess> {
+  const env = { SVC_RATE_COLLECTOR_PER_MINUTE: '1000000' }
+  const started = await startHubProcess({ databaseUrl: databaseUrl(name), readyFile, env, checkout: options.hub })
   await untilCalm(databaseUrl(name))
   return started
 }
@@ -84,8 +61,7 @@ async function startHub(name: string) {
 /** What the hub has to migrate it migrates once, and not in every copy just before something is measured. */
 async function bringTemplateUpToDate(): Promise<void> {
   const first = await startHub(TEMPLATE)
-  first.kill('SIGTERM')
-  await first.exited
+  await first.stop()
   const sql = postgres(databaseUrl(TEMPLATE), { max: 1, onnotice: () => {} })
   await sql.unsafe('vacuum analyze')
   await sql.end()
@@ -97,7 +73,7 @@ await bringTemplateUpToDate()
 await admin.unsafe(`create database ${RUN} template ${TEMPLATE} strategy file_copy`)
 await admin.unsafe('checkpoint')
 const hub = await startHub(RUN)
-const { hub_url: hubUrl }: { hub_url: string } = await Bun.file(readyFile).json()
+const hubUrl = hub.url
 const call = caller(hubUrl, facts.token)
 const collect = caller(hubUrl, facts.collectorToken)
 const postgresPid = Number((await Bun.file(join(dir, 'postgres', 'postmaster.pid')).text()).split('\n')[0])
@@ -319,8 +295,7 @@ try {
     JSON.stringify({ bench: 'hub', memory_mb_at_rest: rest, memory_mb_after: residentMb(hub.pid), ...figures }),
   )
 } finally {
-  hub.kill('SIGTERM')
-  await hub.exited
+  await hub.stop()
   await admin.unsafe(`drop database if exists ${RUN}`)
   await admin.end()
   await server.stop()

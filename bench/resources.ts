@@ -10,6 +10,7 @@ import postgres from 'postgres'
 import { stringify } from 'yaml'
 import { startPostgres } from '../apps/standalone/postgres.ts'
 import { caller, cpuSeconds, quantile, residentMb } from './hub-load.ts'
+import { startHubProcess } from './hub-process.ts'
 import { type Seeded, seedCompany } from './hub-seed.ts'
 import { listPaths, seedLists } from './resources-lists.ts'
 
@@ -120,21 +121,11 @@ await admin.unsafe(`drop database if exists ${RUN}`)
 await admin.unsafe(`create database ${RUN} template ${TEMPLATE} strategy file_copy`)
 await admin.unsafe('checkpoint')
 const sql = postgres(databaseUrl(RUN), { max: 1, onnotice: () => {} })
-const readyFile = join(dir, 'hub-ready.json')
-rmSync(readyFile, { force: true })
-const hub = Bun.spawn(
-  ['bun', join(import.meta.dir, '../apps/hub/main.ts'), 'serve', '--listen', '127.0.0.1:0', '--ready-file', readyFile],
-  {
-    env: { ...process.env, SVC_DATABASE_URL: databaseUrl(RUN), SVC_LOG_LEVEL: 'warn' },
-    stdout: 'ignore',
-    stderr: 'inherit',
-  },
-)
-while (!existsSync(readyFile)) {
-  if (hub.exitCode !== null) throw new Error('the hub does not start')
-  await Bun.sleep(20)
-}
-const { hub_url: hubUrl }: { hub_url: string } = await Bun.file(readyFile).json()
+const hub = await startHubProcess({
+  databaseUrl: databaseUrl(RUN),
+  readyFile: join(dir, 'hub-ready.json'),
+})
+const hubUrl = hub.url
 const call = caller(hubUrl, facts.token)
 const postgresPid = Number((await Bun.file(join(dir, 'postgres', 'postmaster.pid')).text()).split('\n')[0])
 
@@ -314,8 +305,7 @@ try {
   }
   console.log(JSON.stringify(answer))
 } finally {
-  hub.kill()
-  await hub.exited
+  await hub.stop()
   await sql.end()
   await admin.unsafe(`drop database if exists ${RUN}`)
   await admin.end()

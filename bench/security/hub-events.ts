@@ -2,7 +2,7 @@
 // events of the matcher while lists are read. Usage: bun bench/security/hub-events.ts [--findings N]. Prints one
 // JSON line.
 import { randomBytes } from 'node:crypto'
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -15,6 +15,7 @@ import { inTransaction } from '../../apps/hub/platform/db/transaction.ts'
 import { createLogger } from '../../apps/hub/platform/telemetry.ts'
 import { startPostgres } from '../../apps/standalone/postgres.ts'
 import { atPace, caller, cpuSeconds, quantile, untilCalm } from '../hub-load.ts'
+import { startHubProcess } from '../hub-process.ts'
 
 const { values: options } = parseArgs({ options: { findings: { type: 'string', default: '100000' } } })
 const FINDINGS = Number(options.findings)
@@ -65,33 +66,12 @@ async function seed() {
 }
 
 const facts = await seed()
-const readyFile = join(dir, 'hub-ready.json')
-const hub = Bun.spawn(
-  [
-    'bun',
-    join(import.meta.dir, '../../apps/hub/main.ts'),
-    'serve',
-    '--listen',
-    '127.0.0.1:0',
-    '--ready-file',
-    readyFile,
-  ],
-  {
-    env: {
-      ...process.env,
-      SVC_DATABASE_URL: server.url,
-      SVC_RATE_MATCHER_PER_MINUTE: '1000000',
-      SVC_LOG_LEVEL: 'warn',
-    },
-    stdout: 'inherit',
-    stderr: 'inherit',
-  },
-)
-while (!existsSync(readyFile)) {
-  if (hub.exitCode !== null) throw new Error('the hub does not start')
-  await Bun.sleep(20)
-}
-const { hub_url: hubUrl }: { hub_url: string } = await Bun.file(readyFile).json()
+const hub = await startHubProcess({
+  databaseUrl: server.url,
+  readyFile: join(dir, 'hub-ready.json'),
+  env: { SVC_RATE_MATCHER_PER_MINUTE: '1000000' },
+})
+const hubUrl = hub.url
 const call = caller(hubUrl, facts.token)
 const match = caller(hubUrl, facts.matcherToken)
 
@@ -164,7 +144,6 @@ console.log(
     list_p95_ms_meanwhile: quantile(readMs, 0.95),
   }),
 )
-hub.kill()
-await hub.exited
+await hub.stop()
 await server.stop()
 rmSync(dir, { recursive: true, force: true })

@@ -16,6 +16,7 @@ import { createLogger } from '../../apps/hub/platform/telemetry.ts'
 import { addUpFindingCounts } from '../../apps/hub/security/findings/finding-page.ts'
 import { startPostgres } from '../../apps/standalone/postgres.ts'
 import { atPace, caller, cpuSeconds, quantile, residentMb } from '../hub-load.ts'
+import { startHubProcess } from '../hub-process.ts'
 
 const { values: options } = parseArgs({
   options: { data: { type: 'string' }, findings: { type: 'string', default: '1000000' } },
@@ -101,29 +102,11 @@ const startedMs = performance.now()
 const facts = await seed()
 console.error(`seeded in ${Math.round((performance.now() - startedMs) / 1000)} s`)
 
-const readyFile = join(dir, 'hub-ready.json')
-rmSync(readyFile, { force: true })
-const hub = Bun.spawn(
-  [
-    'bun',
-    join(import.meta.dir, '../../apps/hub/main.ts'),
-    'serve',
-    '--listen',
-    '127.0.0.1:0',
-    '--ready-file',
-    readyFile,
-  ],
-  {
-    env: { ...process.env, SVC_DATABASE_URL: server.url, SVC_LOG_LEVEL: 'warn' },
-    stdout: 'inherit',
-    stderr: 'inherit',
-  },
-)
-while (!existsSync(readyFile)) {
-  if (hub.exitCode !== null) throw new Error('the hub does not start')
-  await Bun.sleep(20)
-}
-const { hub_url: hubUrl }: { hub_url: string } = await Bun.file(readyFile).json()
+const hub = await startHubProcess({
+  databaseUrl: server.url,
+  readyFile: join(dir, 'hub-ready.json'),
+})
+const hubUrl = hub.url
 const call = caller(hubUrl, facts.token)
 
 const filters = [
@@ -191,8 +174,7 @@ try {
     }),
   )
 } finally {
-  hub.kill()
-  await hub.exited
+  await hub.stop()
   await server.stop()
   if (!options.data) rmSync(dir, { recursive: true, force: true })
 }

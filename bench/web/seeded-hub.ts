@@ -7,8 +7,8 @@ import postgres from 'postgres'
 import { newSessionToken, tokenHash } from '../../apps/hub/identity/secrets.ts'
 import { sessionCookie } from '../../apps/hub/platform/http/caller.ts'
 import { startPostgres } from '../../apps/standalone/postgres.ts'
-import { until } from '../../test/support/until.ts'
 import { caller } from '../hub-load.ts'
+import { startHubProcess } from '../hub-process.ts'
 import { type Seeded, seededId, seedHub, sizes } from '../hub-seed.ts'
 import { ADMIN_TOKEN, StubCollector } from './stub-collector.ts'
 
@@ -32,9 +32,6 @@ export type SeededHub = {
   readonly openAlert: () => Promise<void>
   readonly stop: () => Promise<void>
 }
-
-/** A busy host takes its time. */
-const READY_MS = 300_000
 
 type Store = { readonly url: (name: string) => string; readonly sql: postgres.Sql; readonly stop: () => Promise<void> }
 
@@ -86,37 +83,23 @@ export async function startSeededHub(servers: number, keptIn: string | null): Pr
   const store = await startStore(dir)
   const facts = await seededStore(store, dir, servers)
   const collector = new StubCollector(servers)
-  const readyFile = join(dir, 'hub-ready.json')
-  rmSync(readyFile, { force: true })
-  const main = join(import.meta.dir, '../../apps/hub/main.ts')
-  const child = Bun.spawn(['bun', main, 'serve', '--listen', '127.0.0.1:0', '--ready-file', readyFile], {
+  const hub = await startHubProcess({
+    databaseUrl: store.url('web_run'),
+    readyFile: join(dir, 'hub-ready.json'),
     env: {
-      ...process.env,
-      SVC_DATABASE_URL: store.url('web_run'),
       SVC_COLLECTOR_ADMIN_URL: collector.url,
       SVC_COLLECTOR_ADMIN_TOKEN: ADMIN_TOKEN,
       // The seeded agents are online for as long as it takes.
       SVC_AGENTS_ONLINE_THRESHOLD: '24h',
       SVC_RATE_WEB_PER_MINUTE: '1000000',
       SVC_RATE_SESSION_PER_MINUTE: '1000000',
-      SVC_LOG_LEVEL: 'warn',
     },
-    stdout: 'ignore',
-    stderr: 'inherit',
   })
-  await until(
-    'the hub is ready',
-    () => {
-      if (child.exitCode !== null) throw new Error('the hub does not start')
-      return existsSync(readyFile)
-    },
-    READY_MS,
-  )
-  const { hub_url: url }: { hub_url: string } = await Bun.file(readyFile).json()
+  const { url } = hub
   const run = postgres(store.url('web_run'), { max: 1, onnotice: () => {} })
   const collect = caller(url, facts.collectorToken)
   return {
-    ...{ url, pid: child.pid, collector, base: `${url}/c/bench` },
+    ...{ url, pid: hub.pid, collector, base: `${url}/c/bench` },
     ids: {
       ...{ server: seededId('server', 8), alert: seededId('alert', 8) },
       ...{ rule: seededId('rule', 21), check: seededId('check', 8) },
@@ -126,8 +109,7 @@ export async function startSeededHub(servers: number, keptIn: string | null): Pr
       await collect('POST', '/monitoring/collector/events', { events: [openedEvent(facts.companyId)] })
     },
     stop: async () => {
-      child.kill('SIGTERM')
-      await child.exited
+      await hub.stop()
       await collector.stop()
       await run.end()
       await store.stop()
