@@ -9,6 +9,8 @@ import { ApiError } from './api-error.ts'
 import { type Words, words } from './api-texts.ts'
 
 const INSTANT = /^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?([Zz]|[+-]([01]\d|2[0-3]):?[0-5]\d)$/
+/** Days that every month has. */
+const USUAL_DAY = /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|1\d|2[0-8])/
 const FIRST_MS = Date.parse('0001-01-01T00:00:00Z')
 const LAST_MS = Date.parse('9999-12-31T23:59:59.999Z')
 const NOT_BLANK = '\\S'
@@ -21,6 +23,7 @@ export const isInstant = (value: string): boolean => {
   const atMs = INSTANT.test(value) ? Date.parse(value) : Number.NaN
   // Years 1 to 9999 in UTC: an instant outside has no text that the database can read.
   if (!(atMs >= FIRST_MS && atMs <= LAST_MS)) return false
+  if (USUAL_DAY.test(value)) return true
   const day = new Date(`${value.slice(0, 10)}T00:00:00Z`)
   return day.getUTCDate() === Number(value.slice(8, 10))
 }
