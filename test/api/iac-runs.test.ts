@@ -178,6 +178,23 @@ describe('runs', () => {
     expect((await serversNamed('fresh-1'))[0]).toEqual(fresh)
   })
 
+  test('[R-038] plan_stale: a base changed since, of a kind without versions too; the same difference is applied all the same', async () => {
+    const shown = async (run: Json) => (await own.call('GET', `/iac/runs/${run.id}`)).body.data.plan_stale
+    const list = (value: string) => manifest(own.slug, 'option-list', 'environments', { items: [{ value }] })
+    await submit(hub, own, [server('stale-2', { hostname: 'a' }), list('one')], { apply: true })
+    const [before] = await serversNamed('stale-2')
+    const ofServer = await submit(hub, own, [server('stale-2', { hostname: 'b' })])
+    const ofList = await submit(hub, own, [list('two')])
+    expect([await shown(ofServer), await shown(ofList)]).toEqual([false, false])
+    await own.call('PATCH', `/servers/${before.id}`, { cpu_cores: 4 })
+    expect((await own.call('POST', '/options/environments/items', { value: 'three' })).status).toBe(201)
+    expect([await shown(ofServer), await shown(ofList)]).toEqual([true, true])
+    expect((await applied(own, ofServer.id)).status).toBe('applied')
+    const [item] = (await applied(own, ofList.id)).items
+    expect([item.status, item.error]).toEqual(['failed', 'stale: it was changed since it was planned'])
+    expect(await shown(ofServer)).toBe(false)
+  })
+
   test('[RES-135] deletes come last, are soft, and name what refers to the resource', async () => {
     await submit(hub, own, [server('gone-1', { hostname: 'x' })], { apply: true })
     const run = await submit(hub, own, [

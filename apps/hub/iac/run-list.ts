@@ -5,9 +5,7 @@ import { type LoadedTicket, loadTickets } from '../approvals/ticket-store.ts'
 import type { Hub } from '../hub-context.ts'
 import { presentShort, type RunRow } from '../manifest-runs/run-collection.ts'
 import { approvalTickets, iacAttachments, iacItems } from '../platform/db/schema-iac.ts'
-import { manifestKind } from './kinds/kinds.ts'
-import type { Reading } from './kinds/manifest-kind.ts'
-import { bindingsOf } from './match-existing.ts'
+import { isPlanStale } from './stale-item.ts'
 
 type ItemRow = typeof iacItems.$inferSelect
 
@@ -59,29 +57,6 @@ const presentItem = (item: ItemRow, loaded: readonly LoadedTicket[]) => ({
   base_version: item.baseVersion,
 })
 
-/** Whether what an item was planned against is another by now, or gone, or there. */
-async function isStale(reading: Reading, item: ItemRow): Promise<boolean> {
-  const kind = manifestKind(item.kind)
-  if (kind === null) return true
-  if (item.resourceId !== null) {
-    const [existing] = await kind.byIds(reading, [item.resourceId])
-    return existing === undefined || existing.version !== item.baseVersion
-  }
-  const { bySlug } = await bindingsOf(reading, item.kind, [item.name], [])
-  const bound = bySlug.get(item.name)
-  if (bound && (await kind.byIds(reading, [bound.resource_id])).length > 0) return true
-  const isUnique = item.action === 'create' && kind.isNameUnique
-  return isUnique && (await kind.candidates(reading, item.spec ?? {}, item.name)).length > 0
-}
-
-async function isPlanStale(hub: Hub, run: RunRow, items: readonly ItemRow[]): Promise<boolean> {
-  if (run.status !== 'planned' && run.status !== 'partially-applied') return false
-  for (const item of items)
-    if (item.status !== 'applied' && (await isStale({ hub, db: hub.database.db, companyId: item.companyId }, item)))
-      return true
-  return false
-}
-
 /** A run with its files, items, approvals and attachments. */
 export async function presentRun(hub: Hub, run: RunRow) {
   const { db } = hub.database
@@ -105,6 +80,7 @@ export async function presentRun(hub: Hub, run: RunRow) {
       .orderBy(asc(iacAttachments.createdAt), asc(iacAttachments.id)),
   ])
   const loaded = await loadTickets(db, tickets)
+  const isOpen = run.status === 'planned' || run.status === 'partially-applied'
   return {
     ...presentShort(run),
     description: run.description,
@@ -114,6 +90,6 @@ export async function presentRun(hub: Hub, run: RunRow) {
     approval_timeline: approvalTimeline(loaded, hub.now()),
     errors: run.errors,
     untried: run.untried,
-    plan_stale: await isPlanStale(hub, run, items),
+    plan_stale: isOpen && (await isPlanStale({ hub, db }, items)),
   }
 }

@@ -2,10 +2,9 @@
 // writes out, so that it finds what they would refuse.
 import { and, eq } from 'drizzle-orm'
 import { iacBindings, type iacItems } from '../platform/db/schema-iac.ts'
-import { compareItem } from './compare.ts'
-import type { Existing, ManifestKind, Writing } from './kinds/manifest-kind.ts'
-import { bindingsOf } from './match-existing.ts'
+import type { ManifestKind, Writing } from './kinds/manifest-kind.ts'
 import { findNames } from './name-book.ts'
+import { compareAgain } from './stale-item.ts'
 
 export type WrittenItem = Pick<
   typeof iacItems.$inferSelect,
@@ -26,26 +25,6 @@ export class StaleItem extends ItemFailure {
   ) {
     super(message)
   }
-}
-
-const staleText = (item: WrittenItem, existing: Existing | null): string => {
-  if (item.resourceId === null) return 'stale: it exists since it was planned'
-  if (existing === null) return 'stale: it is gone since it was planned'
-  if (existing.version === 0) return 'stale: it was changed since it was planned'
-  return `stale: planned at version ${item.baseVersion}, now ${existing.version}`
-}
-
-/** The resource of an item as it is now, and the spec that was applied last under the item's name. */
-async function current(writing: Writing, kind: ManifestKind, item: WrittenItem) {
-  const { bySlug } = await bindingsOf(writing, item.kind, [item.name], [])
-  const binding = bySlug.get(item.name)
-  const id = item.resourceId ?? binding?.resource_id
-  const [known] = id === undefined ? [] : await kind.byIds(writing, [id])
-  if (known) return { existing: known, applied: binding?.applied_spec ?? null }
-  if (item.resourceId !== null || item.action !== 'create' || !kind.isNameUnique)
-    return { existing: null, applied: null }
-  const [found] = await kind.candidates(writing, item.spec ?? {}, item.name)
-  return { existing: found ?? null, applied: null }
 }
 
 /** Ties the name of a manifest to its resource. */
@@ -70,9 +49,8 @@ async function write(writing: Writing, kind: ManifestKind, item: WrittenItem): P
   const find = await findNames(writing, references, new Map())
   const missing = references.find(({ kind, name, isOptional }) => !isOptional && !find(kind, name))
   if (missing) throw new ItemFailure(`there is no ${missing.kind} ${missing.name}`)
-  const { existing, applied } = await current(writing, kind, item)
-  const now = compareItem(kind, { slug: item.name, spec: item.spec, applied }, existing, find)
-  if (now.hash !== item.diffHash) throw new StaleItem(staleText(item, existing), existing?.id ?? null)
+  const { existing, now, staleText } = await compareAgain(writing, kind, item, find)
+  if (staleText !== null) throw new StaleItem(staleText, existing?.id ?? null)
   switch (now.action) {
     case 'create':
       return kind.create(writing, now.whole, find, item.name)
