@@ -1,6 +1,6 @@
 // Every field that makes the hub connect somewhere refuses what the guard refuses, whatever it is spelled like.
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { isAllowedAddress, resolveTarget } from '../../apps/hub/platform/outbound.ts'
+import { isAllowedAddress, resolveTarget } from '../../apps/hub/platform/outbound-guard.ts'
 import { type Json, type Tenant, TestHub } from './hub-harness.ts'
 
 setDefaultTimeout(60_000)

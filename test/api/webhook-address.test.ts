@@ -1,7 +1,7 @@
 // Where webhooks may go: https to public addresses, connected to exactly the address that was checked.
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { destinationOf, postTo } from '../../apps/hub/notifications/webhook.ts'
-import { callAddress, isAllowedAddress, readBeginning, resolveTarget } from '../../apps/hub/platform/outbound.ts'
+import { callAddress, isAllowedAddress, readBeginning, resolveTarget } from '../../apps/hub/platform/outbound-guard.ts'
 import { isPublicAddress } from '../../core/network/public-address.ts'
 import { TestHub, until } from './hub-harness.ts'
 

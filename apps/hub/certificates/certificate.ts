@@ -31,7 +31,7 @@ import {
   text,
 } from '../platform/http/request-schema.ts'
 import { id as idSchema, listed, named, nullable, string, time, wordOf } from '../platform/http/response-schema.ts'
-import { refuseTarget } from '../platform/outbound.ts'
+import { refuseTarget } from '../platform/outbound-guard.ts'
 import { type Editor, hubEditor } from '../resources/editor.ts'
 import {
   booleanField,

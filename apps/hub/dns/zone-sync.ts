@@ -5,7 +5,7 @@ import { isRecordType, parseRecordValue, type RecordType } from '../../../core/d
 import { quoteStrings, unquoteStrings, writeZoneFile } from '../../../core/dns/zone-file.ts'
 import { isObject, type Unchecked } from '../../../core/json-object.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
-import { callAddress, readBeginning, resolveTarget } from '../platform/outbound.ts'
+import { callAddress, readBeginning, resolveTarget } from '../platform/outbound-guard.ts'
 import type { Editor } from '../resources/editor.ts'
 import type { KindInfo } from '../resources/kind-info.ts'
 import { RunFailed } from '../resources/runs.ts'

@@ -1,5 +1,5 @@
 // One call of the interface of a load balancer, through the guard for everything that leaves the hub.
-import { callAddress, readBeginning, resolveTarget } from '../platform/outbound.ts'
+import { callAddress, readBeginning, resolveTarget } from '../platform/outbound-guard.ts'
 import type { Editor } from '../resources/editor.ts'
 import { RunFailed } from '../resources/runs.ts'
 import type { LoadBalancer } from './load-balancer.ts'

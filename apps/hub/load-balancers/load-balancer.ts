@@ -6,7 +6,7 @@ import type { Tx } from '../platform/db/transaction.ts'
 import { type Words, words } from '../platform/http/api-texts.ts'
 import { filter } from '../platform/http/collection.ts'
 import { uuid } from '../platform/http/request-schema.ts'
-import { refuseTarget } from '../platform/outbound.ts'
+import { refuseTarget } from '../platform/outbound-guard.ts'
 import { apiUrlFault } from '../resources/api-url.ts'
 import type { Editor } from '../resources/editor.ts'
 import {

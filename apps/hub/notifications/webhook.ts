@@ -7,8 +7,8 @@ import type { Hub } from '../hub-context.ts'
 import type { ForwardProxy } from '../platform/connection.ts'
 import { webhooks } from '../platform/db/schema-identity.ts'
 import { type JobPayload, PermanentJobFailure } from '../platform/jobs/jobs.ts'
-import { callAddress, resolveTarget } from '../platform/outbound.ts'
-import { wayOutOf } from '../way-out/way-out.ts'
+import { callAddress, resolveTarget } from '../platform/outbound-guard.ts'
+import { wayOutOf } from '../way-out/forward-proxy.ts'
 import { giveUpDelivery, loadWaitingDelivery, recordTry, refuseDelivery } from './deliveries.ts'
 
 /** Where a webhook may be sent: one of the addresses is connected to. */

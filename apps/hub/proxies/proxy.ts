@@ -14,7 +14,7 @@ import { type Words, words } from '../platform/http/api-texts.ts'
 import { filter } from '../platform/http/collection.ts'
 import { boolean, integer, listOf, oneOf, text, uuid } from '../platform/http/request-schema.ts'
 import { nullable, string, time } from '../platform/http/response-schema.ts'
-import { refuseTarget } from '../platform/outbound.ts'
+import { refuseTarget } from '../platform/outbound-guard.ts'
 import { setConditions } from '../resources/conditions.ts'
 import type { Editor } from '../resources/editor.ts'
 import {

@@ -9,8 +9,8 @@ import { type Listener, tlsPortOf } from '../../../core/proxies/proxy-config.ts'
 import { isExpectedStatus } from '../../../core/proxies/site-fields.ts'
 import type { Hub } from '../hub-context.ts'
 import { NoConnection, openConnection, requestOver, secure } from '../platform/connection.ts'
-import { isAllowedAddress, readBeginning, resolveTarget } from '../platform/outbound.ts'
-import { wayOutOf } from '../way-out/way-out.ts'
+import { isAllowedAddress, readBeginning, resolveTarget } from '../platform/outbound-guard.ts'
+import { wayOutOf } from '../way-out/forward-proxy.ts'
 import type { ProxySite, SiteResult } from './proxy-site.ts'
 
 const CHECK_MS = 10_000

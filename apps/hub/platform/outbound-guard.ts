@@ -1,44 +1,22 @@
 // The one guard for everything that the hub connects to on behalf of a company: a name is resolved once, and
 // the connection goes to exactly the address that was checked, so that a name whose address changes between check and
-// call reaches no internal host.
+// call reaches no internal host. Which addresses may be connected to: core/network/callable-address.ts.
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import pTimeout from 'p-timeout'
-import { IpRanges, parseAddress } from '../../../core/network/ip-address.ts'
-import { isPublicAddress } from '../../../core/network/public-address.ts'
+import { isCallableAddress } from '../../../core/network/callable-address.ts'
 import type { HubConfig } from '../config.ts'
 import { type ForwardProxy, openConnection, requestOver, secure } from './connection.ts'
 import { invalidField } from './http/api-error.ts'
 
-/** Where clouds answer with the credentials of the host itself, also in IPv6 forms that lead to an IPv4 address. */
-const METADATA = new IpRanges([
-  '169.254.169.254', // most clouds
-  '64:ff9b::a9fe:a9fe', // the same, by NAT64
-  '2002:a9fe:a9fe::/48', // the same, by 6to4
-  '169.254.170.2', // containers of AWS
-  '169.254.170.23',
-  'fd00:ec2::254', // AWS
-  'fd00:ec2::23',
-  'fd20:ce::254', // Google Cloud
-  '100.100.100.200', // Alibaba Cloud
-  '168.63.129.16', // Azure, a public address by its number
-  '192.0.0.192', // Oracle Cloud
-])
 const LOOKUP_MS = 10_000
 const BODY_BYTES_MAX = 256 * 1024
 
 type OutboundConfig = Pick<HubConfig, 'webhooks.allow_private' | 'outbound.allowed_ranges'>
 
-/** Whether the hub may connect to an address for a company. */
-export function isAllowedAddress(config: OutboundConfig, text: string): boolean {
-  const address = parseAddress(text)
-  if (address === null || METADATA.covers(address)) return false
-  return (
-    config['webhooks.allow_private'] ||
-    isPublicAddress(text) ||
-    new IpRanges(config['outbound.allowed_ranges']).covers(address)
-  )
-}
+/** Whether the hub may connect to an address for a company, as it is configured. */
+export const isAllowedAddress = (config: OutboundConfig, text: string): boolean =>
+  isCallableAddress(text, { allPrivate: config['webhooks.allow_private'], ranges: config['outbound.allowed_ranges'] })
 
 type Resolved = { readonly addresses: readonly string[] } | { readonly fault: 'dns' | 'target_not_allowed' }
 
