@@ -1,16 +1,17 @@
-// What happens by the passing of time alone (every 10 s of wall time): lost agents, no data, reminders, the end of
-// flapping, rule changes on silent servers, and the removal of unused states (document 2 "No-data sweep"; decisions
-// G-75, G-76, G-85, G-86).
+// What happens by the passing of time alone (every 10 s of wall time): lost agents, no data (no-data.ts), reminders, the
+// end of flapping, rule changes on silent servers, and the removal of unused states (document 2 "No-data sweep";
+// decisions G-75, G-76, G-85, G-86).
 import { limits } from '../../limits.ts'
 import { rebindServer } from '../rules/apply-rule-change.ts'
 import type { EvaluationState } from '../state/evaluation-state.ts'
 import { removeState } from '../state/removal.ts'
 import type { ServerSeries } from '../state/server-series.ts'
-import { FIRING, FLAG_NO_DATA, NO_ROW, OK, PENDING } from '../state/state-table.ts'
-import { closed, emit, opened, remind } from './emit-transition.ts'
+import { FIRING, NO_ROW, OK } from '../state/state-table.ts'
+import { emit, remind } from './emit-transition.ts'
 import type { EvaluatedRule } from './evaluate-sample.ts'
 import { isForgettable, isStable } from './flapping.ts'
-import { downAfterMs, presenceIntervalSeconds, sweepPresence } from './presence.ts'
+import { applyNoData, hasNoData } from './no-data.ts'
+import { sweepPresence } from './presence.ts'
 
 /**
  * Sweeps the servers whose indexes lie in [from, to); a caller that must not block sweeps in slices. `startedAtMs`:
@@ -57,9 +58,7 @@ function sweepSilent(
 ): void {
   const { states } = evaluation
   const server = evaluation.servers[states.server[row]!]!
-  const hasSeenSample = states.lastTsMs[row] !== Number.NEGATIVE_INFINITY
-  if (hasSeenSample && isStillSending(evaluation, server, states.lastReceivedMs[row]!, nowMs))
-    applyNoData(evaluation, row, rule, nowMs)
+  if (hasNoData(evaluation, server, row, nowMs)) applyNoData(evaluation, row, rule, nowMs)
   const phase = states.phase[row]!
   if (phase === FIRING && rule.compiled.renotifyMs > 0) remind(evaluation, row, rule, nowMs)
   else if (phase === OK && silentMs > limits.okStateDropMs) dropOkSeries(evaluation, server, states.series[row]!, nowMs)
@@ -76,42 +75,6 @@ function dropOkSeries(evaluation: EvaluationState, server: ServerSeries, series:
     if (states.phase[row] !== OK || !isSilent || evaluation.flapping.get(row)?.isFlapping) return
   }
   while (server.head[series]! >= 0) removeState(evaluation, server.head[series]!)
-}
-
-/** True when the server is up and sent a recent batch without this series. */
-function isStillSending(
-  evaluation: EvaluationState,
-  server: ServerSeries,
-  seriesLastReceivedMs: number,
-  nowMs: number,
-): boolean {
-  const managed = evaluation.attributes.get(server.serverId)?.intervalSeconds ?? 0
-  const intervalSeconds = presenceIntervalSeconds(server.presence.intervalSeconds, managed)
-  return (
-    server.presence.state === 'up' &&
-    server.lastBatchMs > seriesLastReceivedMs &&
-    nowMs - server.lastBatchMs <= downAfterMs(intervalSeconds)
-  )
-}
-
-function applyNoData(evaluation: EvaluationState, row: number, rule: EvaluatedRule, nowMs: number): void {
-  const { states } = evaluation
-  if (states.phase[row] === PENDING) {
-    states.toOk(row)
-    // This change emits no event and a replay of the bus would not repeat it, so the journal must record it.
-    evaluation.touchedRows.add(row)
-  }
-  const mode = rule.compiled.noData
-  const value = states.lastValue[row]!
-  if (mode === 'alert' && states.phase[row] !== FIRING) {
-    states.toActive(row, FIRING)
-    states.flags[row] = states.flags[row]! | FLAG_NO_DATA
-    states.active.openedTsMs[states.activeRow[row]!] = nowMs
-    opened(evaluation, row, rule, nowMs, nowMs, value)
-  } else if (mode === 'resolve' && states.phase[row] === FIRING) {
-    closed(evaluation, row, rule, nowMs, nowMs, 'no_data', value)
-    states.toOk(row)
-  }
 }
 
 /**
