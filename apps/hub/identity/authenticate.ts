@@ -14,6 +14,7 @@ import { type Caller, type Identity, sessionCookie } from '../platform/http/call
 import { isUuid } from '../platform/http/request-schema.ts'
 import { effectivePermissions, expandPermissions, grantsAll, type Limits } from './permission-keys.ts'
 import { tokenHash } from './secrets.ts'
+import { isSessionOver } from './session-life.ts'
 
 /** The columns read about a token's maker when that is not the token's user; null and false otherwise. */
 type MakerColumns = {
@@ -222,15 +223,11 @@ export async function callerOfUser(
   return row && !row.gone ? callerOf({ ...row, token_permissions: [...permissions] }, 'token') : null
 }
 
-const sessionIdleMinutes = 120
-export const sessionHours = 12
-
 const CALLER_OF_SESSION = fixedStatement<'hash'>(
   value => sql`
     select s.id as credential_id, null as token_permissions, null as ip_ranges, null as rate_per_minute, null as rate_max,
       false as is_issued, s.csrf_token,
-      (s.last_seen_at < now() - make_interval(mins => ${sessionIdleMinutes})
-        or s.created_at < now() - make_interval(hours => ${sessionHours})) as expired,
+      ${isSessionOver} as expired,
       false as revoked, (s.last_seen_at < now() - interval '1 minute') as stale_use, ${USER_COLUMNS}
     from sessions s join users u on u.id = s.user_id left join companies c on c.id = u.company_id
     where s.token_hash = ${value('hash')}`,

@@ -1,11 +1,12 @@
 // Sessions of the web interface (decision G-02): begun by a login, ended by a logout, their token kept as a hash only.
-// Who a cookie belongs to, and when it is too old, is decided in identity/authenticate.ts for pages and API alike.
+// Who a cookie belongs to is decided in identity/authenticate.ts for pages and API alike, when it is too old in
+// identity/session-life.ts.
 import { randomUUID } from 'node:crypto'
 import { eq, sql } from 'drizzle-orm'
 import { writeAudit } from '../../audit/audit.ts'
 import type { Hub } from '../../hub-context.ts'
-import { sessionHours } from '../../identity/authenticate.ts'
 import { newSessionToken, tokenHash } from '../../identity/secrets.ts'
+import { sessionHours } from '../../identity/session-life.ts'
 import { sessions } from '../../platform/db/schema-identity.ts'
 import { inTransaction } from '../../platform/db/transaction.ts'
 import type { Caller } from '../../platform/http/caller.ts'
