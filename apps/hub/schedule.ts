@@ -1,12 +1,10 @@
 // What the hub does by the clock: plan expiry, licence migration, ended suppressions, clean-up. Each task runs once a
 // period however many hubs there are: the last run stands in the database and is claimed under its row lock.
 import { type SQL, sql } from 'drizzle-orm'
-import { revokeAgents } from './agents/agents.ts'
 import { tickTickets } from './approvals/clock.ts'
 import { addUpAuditCounts } from './audit/audit-count.ts'
 import { judgeDueCertificates, lookAtDuePlaces } from './certificates/certificate-watch.ts'
-import { purgeAtCollectors } from './collectors/collector-jobs.ts'
-import { purgeCompany } from './companies/companies.ts'
+import { cleanUp, purgeDeletedCompanies } from './clean-up.ts'
 import { watchConnections } from './connections/connection-schedule.ts'
 import { forgetNodes } from './connections/gone-nodes.ts'
 import { verifyDueZones } from './dns/zone-schedule.ts'
@@ -15,13 +13,13 @@ import { keepExports } from './exports/write-export.ts'
 import type { Hub } from './hub-context.ts'
 import { resumeRuns } from './iac/apply.ts'
 import { forgetOldManifestRuns, watchDrift } from './iac/drift.ts'
-import { forgetOldRefusals } from './licenses/refusals.ts'
+import { endLicenseMigrations } from './licenses/license-migrations.ts'
 import { watchLoadBalancers } from './load-balancers/watch.ts'
 import { refreshUsage, watchAddresses } from './network/network-watch.ts'
 import { tellLeftOver } from './notifications/outbox.ts'
 import { HELD_BACK, tellEndedSuppressions } from './notifications/suppression-end.ts'
 import { applyRetention } from './plans/plan.ts'
-import { allowLongStatements, inTransaction, type Tx, uuidList } from './platform/db/transaction.ts'
+import { inTransaction, type Tx } from './platform/db/transaction.ts'
 import { testDueProxies } from './proxies/proxy-schedule.ts'
 import { purgeResources } from './resources/purge-resources.ts'
 import { tellConditions, UNTOLD_CONDITIONS } from './resources/tell-conditions.ts'
@@ -35,7 +33,7 @@ import { forgetOldFindings } from './security/retention.ts'
 import { inviteAgents } from './security/scan-hosts/agent-codes.ts'
 import { applyScanQuotas } from './security/scan-hosts/scan-quota.ts'
 import { keepWindowsAhead } from './silences/windows.ts'
-import { failLostRuns, forgetOldRuns } from './system/commands/lost-runs.ts'
+import { failLostRuns } from './system/commands/lost-runs.ts'
 
 type Task = {
   readonly name: string
@@ -49,10 +47,6 @@ const MINUTE = 60
 const HOUR = 60 * MINUTE
 const DAY = 24 * HOUR
 const CHECK_EVERY_MS = 5_000
-const COMPANY_KEPT_DAYS = 30
-const TOMBSTONE_DAYS = 90
-const NOTIFICATION_DAYS = 90
-const DELIVERY_DAYS = 30
 
 /** Expired plans: the retention rule runs for each company whose plan ended since the last look (decision G-05). */
 export async function applyExpiredPlans(hub: Hub): Promise<void> {
@@ -64,98 +58,6 @@ export async function applyExpiredPlans(hub: Hub): Promise<void> {
       await applyRetention(hub, tx, id)
       await applyScanQuotas(hub, tx, id)
     })
-}
-
-/**
- * Agents that are still on a regenerated licence after migrate_until are revoked, and the data of servers that are left
- * without an agent are deleted (decisions G-19, G-20). An agent whose last rotation failed at the hub or collector is
- * spared.
- */
-export async function endLicenseMigrations(hub: Hub): Promise<void> {
-  if (!hub.config['agents.token_rotation']) {
-    hub.log.info('token rotation is off: agents of superseded licences are left alone')
-    return
-  }
-  const due = await hub.database.db.execute<{ id: string; company_id: string }>(sql`
-    select l.id, l.company_id from monitoring_licenses l
-    where l.superseded_at is not null and l.migrate_until <= now() and exists (
-      select 1 from monitoring_agents a where a.license_id = l.id and a.state <> 'revoked' and a.rotation_failed_at is null)`)
-  for (const license of due)
-    await inTransaction(hub.database.db, async tx => {
-      const agents = await tx.db.execute<{ id: string; server_id: string | null }>(sql`
-        select id, server_id from monitoring_agents where license_id = ${license.id} and state <> 'revoked'
-          and rotation_failed_at is null for update`)
-      await revokeAgents(
-        hub,
-        tx,
-        agents.map(agent => agent.id),
-        'license_superseded',
-      )
-      const serverIds = [...new Set(agents.map(agent => agent.server_id).filter(id => id !== null))]
-      const alone = await tx.db.execute<{ id: string }>(sql`
-        select s.id from servers s where s.id = any(${uuidList(serverIds)}::uuid[]) and not exists (
-          select 1 from monitoring_agents a where a.server_id = s.id and a.state <> 'revoked')`)
-      for (const { id } of alone)
-        await purgeAtCollectors(hub, tx, { scope: 'server', company_id: license.company_id, id })
-    })
-}
-
-/** Old events of alerts that are over. Company by company: the events of one stand in an index by their time. */
-async function deleteOldEvents({ database: { db }, config, now }: Hub): Promise<void> {
-  const companies = await db.execute<{ company_id: string; days: number }>(sql`
-    select company_id, coalesce(alert_event_retention_days, ${config['events.retention_days']}) as days from monitoring_settings`)
-  for (const { company_id, days } of companies)
-    await inTransaction(db, async tx => {
-      await allowLongStatements(tx)
-      await tx.db.execute(sql`
-        delete from monitoring_alert_events e
-        where e.company_id = ${company_id} and e.occurred_at < ${new Date(now() - days * DAY * 1000).toISOString()}
-          and not exists (select 1 from monitoring_alerts a where a.id = e.alert_id
-            and a.state in ('open', 'acknowledged', 'grouped'))`)
-    })
-}
-
-/**
- * Old events of alerts that are over; graces that ended; tombstones, audit entries and notifications past their time.
- */
-export async function cleanUp(hub: Hub): Promise<void> {
-  const { db } = hub.database
-  await deleteOldEvents(hub)
-  await db.execute(sql`
-    update monitoring_settings set metrics_retention_previous_days = null, metrics_retention_grace_until = null
-    where metrics_retention_grace_until <= now()`)
-  const old = sql`now() - make_interval(days => ${TOMBSTONE_DAYS})`
-  for (const table of ['monitoring_rules', 'monitoring_silences', 'monitoring_checks'])
-    await db.execute(sql`delete from ${sql.identifier(table)} where deleted_at < ${old}`)
-  await db.execute(sql`delete from monitoring_feed_tombstones where deleted_at < ${old}`)
-  await forgetOldRefusals(db)
-  const auditDays = hub.state.valueOf('audit.retention_days')
-  await db.execute(sql`delete from audit_log where created_at < now() - make_interval(days => ${auditDays})`)
-  await forgetOldRuns(db)
-  await addUpAuditCounts(db)
-  await db.execute(sql`delete from audit_log_counts where count = 0`)
-  await inTransaction(db, async tx => {
-    await allowLongStatements(tx)
-    await tx.db.execute(
-      sql`delete from notifications where created_at < now() - make_interval(days => ${NOTIFICATION_DAYS})`,
-    )
-    await tx.db.execute(sql`delete from push_deliveries
-      where finished_at < now() - make_interval(days => ${DELIVERY_DAYS})`)
-    await tx.db.execute(sql`delete from notification_deliveries
-      where state <> 'waiting' and finished_at < now() - make_interval(days => ${DELIVERY_DAYS})`)
-  })
-  // A used code of an agent tells that the agent needs no other.
-  await db.execute(sql`
-    delete from scan_enrolment_codes where expires_at < now() - interval '2 days' and (agent_id is null or uses = 0)`)
-  await db.execute(sql`delete from sessions where last_seen_at < now() - interval '2 days'`)
-}
-
-/** Companies that were deleted 30 days ago go for good (decision G-41). */
-async function purgeDeletedCompanies(hub: Hub): Promise<void> {
-  const due = await hub.database.db.execute<{ id: string }>(sql`
-    select id from companies where deleted_at < now() - make_interval(days => ${COMPANY_KEPT_DAYS})
-      and (parent_id is null or parent_id not in (select id from companies where deleted_at is not null))`)
-  for (const { id } of due) await inTransaction(hub.database.db, tx => purgeCompany(hub, tx, id))
 }
 
 const tasks: readonly Task[] = [

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { cleanUp } from '../../apps/hub/schedule.ts'
+import { cleanUp } from '../../apps/hub/clean-up.ts'
 import { sha256Hex } from '../../core/series/hash.ts'
 import { type Answer, type Json, type Tenant, TestHub } from './hub-harness.ts'
 

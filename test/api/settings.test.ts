@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { cleanUp } from '../../apps/hub/clean-up.ts'
 import { changeParent, changePlan, deleteCompany, purgeCompany } from '../../apps/hub/companies/companies.ts'
+import { endLicenseMigrations } from '../../apps/hub/licenses/license-migrations.ts'
 import { inTransaction, type Tx } from '../../apps/hub/platform/db/transaction.ts'
-import { applyExpiredPlans, cleanUp, endLicenseMigrations } from '../../apps/hub/schedule.ts'
+import { applyExpiredPlans } from '../../apps/hub/schedule.ts'
 import { AdminListener } from './admin-listener.ts'
 import { type Json, type Tenant, TestHub, until } from './hub-harness.ts'
 

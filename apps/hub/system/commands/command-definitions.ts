@@ -1,10 +1,10 @@
 // The commands that the hub can be told to run (decision R-065): functions with typed parameters, never a shell.
 import { type TObject, Type } from '@sinclair/typebox'
+import { cleanUp } from '../../clean-up.ts'
 import { type ReloadKind, requestReload } from '../../collectors/collector-jobs.ts'
 import type { Language } from '../../platform/http/api-texts.ts'
 import { integer, oneOf } from '../../platform/http/request-schema.ts'
 import { queueNames } from '../../platform/jobs/queues.ts'
-import { cleanUp } from '../../schedule.ts'
 import { verifyCertificates } from './certificate-commands.ts'
 import type { CommandTask } from './command-task.ts'
 import { analyzeDatabase, resealSecrets, resolveScopes, retryFailedJobs } from './database-commands.ts'
