@@ -4,7 +4,7 @@ import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, trunc
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
-import { BatchBuffer } from '../../apps/agent/state/buffer.ts'
+import { BatchBuffer } from '../../apps/agent/state/batch-buffer.ts'
 import { SeqCounter, StateDir } from '../../apps/agent/state/state-dir.ts'
 import { type PointSeries, pointCount } from '../../core/agent/requests-of-cycles.ts'
 
