@@ -5,11 +5,11 @@ import { createSecureContext } from 'node:tls'
 import type { Logger } from 'pino'
 import { codeOf, isLoopback, listenAdvice, splitAddress, urlOf } from '../../core/config/address.ts'
 import { ApiError, badRequest, errorResponse } from './api-error.ts'
+import { discardBody, isBrokenOff } from './body-limits.ts'
 import { assertPortIsFree, type Certificate, listenHttp } from './http-listener.ts'
 import type { IncomingRequest } from './http-request.ts'
 import type { AnyResponse } from './http-response.ts'
 import { http2Connection } from './http2-connection.ts'
-import { discardBody, isBrokenOff } from './read-body.ts'
 
 /** Seconds without progress after which a connection is closed: a body that trickles, a client that is gone. */
 const IDLE_SECONDS = 45

@@ -3,10 +3,10 @@
 // cannot be told to wait. Here the second one waits in the buffer, and the socket is not read while that is full (RFC
 // 9112, 9.3.2).
 import type { Socket } from 'bun'
+import { free, RequestBody } from './body-framing.ts'
 import { BodyPace } from './body-pace.ts'
 import { HttpRequest } from './http-request.ts'
 import { type AnyResponse, headOf, httpDate, isEventStream, type PlainResponse, wholeBody } from './http-response.ts'
-import { free, RequestBody } from './request-body.ts'
 import { HEAD_BYTES_MAX, type HeadFault, type RequestHead, readRequestHead } from './request-head.ts'
 
 /** The most bytes buffered while a request is being answered; beyond it the socket is not read. */

@@ -1,5 +1,5 @@
 // A request as a handler sees it: the part of the standard's Request that handlers here use, made without its cost.
-import type { RequestBody } from './request-body.ts'
+import type { RequestBody } from './body-framing.ts'
 import type { RequestHead } from './request-head.ts'
 
 /** A Request is one, too. Names of headers are asked for in lower case. */

@@ -8,11 +8,11 @@ import {
 } from 'node:http2'
 import { Duplex } from 'node:stream'
 import type { Socket } from 'bun'
+import { RequestBody } from './body-framing.ts'
 import { BodyPace } from './body-pace.ts'
 import { type Connection, type ConnectionOptions, REST_BYTES_MAX } from './http-connection.ts'
 import { HttpRequest } from './http-request.ts'
 import { type AnyResponse, headersOf, wholeBody } from './http-response.ts'
-import { RequestBody } from './request-body.ts'
 import { HEAD_BYTES_MAX, type RequestHead } from './request-head.ts'
 
 /** Requests of one connection under way at once: a stream that was reset counts until its handler has ended. */

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { constants, createZstdCompress, gzipSync, zstdCompressSync } from 'node:zlib'
 import { ApiError } from '../../apps/http/api-error.ts'
-import { inflate } from '../../apps/http/read-body.ts'
+import { inflate } from '../../apps/http/body-limits.ts'
 import { batchFields, mutate } from './batch-messages.ts'
 import { Random, runsOf, seedOf } from './seeded.ts'
 

@@ -1,6 +1,6 @@
-// Batches that wait for the collector, on disk: one file a cycle, bounded, oldest dropped first (document 3 "Errors",
-// decision G-54). A file appears under its name only when it is whole, so a kill at any instant loses at most the cycle
-// being written.
+// Batches that wait for the collector, on disk: one file a cycle, sent oldest first, bounded, oldest dropped first
+// (document 3 "Errors", decision G-54). A file appears under its name only when it is whole, so a kill at any instant
+// loses at most the cycle being written.
 import { readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'

@@ -3,7 +3,7 @@ import type { AgentPushResponse } from '../../../core/admin-api/calls.ts'
 import { isUuid } from '../../../core/series/uuid.ts'
 import { AdminError, badField } from '../../admin-api/admin-error.ts'
 import { type AdminCall, uuidOf } from '../../admin-api/call.ts'
-import { readBody } from '../../http/read-body.ts'
+import { readBody } from '../../http/body-limits.ts'
 import { isRecordFault, optionalFieldFault, parseAgentRecord } from '../store/registry/agent-record.ts'
 import type { AdminDeps } from './deps.ts'
 

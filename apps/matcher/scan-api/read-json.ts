@@ -2,7 +2,7 @@
 import { isObject, type Unchecked } from '../../../core/json-object.ts'
 import { isNestedDeeper } from '../../../core/wire/json-depth.ts'
 import { ApiError, badRequest, tooLarge } from '../../http/api-error.ts'
-import { inflateZstd } from '../../http/read-body.ts'
+import { inflateZstd } from '../../http/body-limits.ts'
 
 /** A report is nested three deep; what a later schema adds has room. */
 const DEPTH_MAX = 16

@@ -10,8 +10,8 @@ import {
   EnrollResponseSchema,
 } from '../../../../proto/gen/svc/agent/v1/agent_pb.ts'
 import { ApiError, badRequest, rateLimited, unavailable } from '../../../http/api-error.ts'
+import { discardBody, inflate, readBody } from '../../../http/body-limits.ts'
 import type { IncomingRequest } from '../../../http/http-request.ts'
-import { discardBody, inflate, readBody } from '../../../http/read-body.ts'
 import {
   describeResponse,
   type HubRefusal,

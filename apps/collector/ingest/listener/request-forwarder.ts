@@ -2,10 +2,10 @@
 // thread reads the body, within its limit, and sends the main thread's response unchanged.
 
 import { ApiError } from '../../../http/api-error.ts'
+import { readBody } from '../../../http/body-limits.ts'
 import type { Endpoint, Endpoints } from '../../../http/endpoint-listener.ts'
 import type { IncomingRequest } from '../../../http/http-request.ts'
 import { type AnyResponse, standard } from '../../../http/http-response.ts'
-import { readBody } from '../../../http/read-body.ts'
 import type { CallClient } from '../../thread-calls.ts'
 import { controlEndpoints } from './agent-endpoints.ts'
 import type { ForwardedRequest, ForwardedResponse, MainCalls } from './thread-messages.ts'

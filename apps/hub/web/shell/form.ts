@@ -1,6 +1,6 @@
 // Forms as browsers send them: where they came from, and what is in them.
 import { ApiError } from '../../platform/http/api-error.ts'
-import { readBytes } from '../../platform/http/request-body.ts'
+import { readBytes } from '../../platform/http/json-body.ts'
 
 const FORM_BYTES_MAX = 16 * 1024
 

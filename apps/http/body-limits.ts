@@ -3,8 +3,8 @@
 import { gunzipSync, zstdDecompressSync } from 'node:zlib'
 import { readZstdFrames } from '../../core/wire/zstd-frame.ts'
 import { type ApiError, badRequest, tooLarge } from './api-error.ts'
+import { free } from './body-framing.ts'
 import type { IncomingRequest } from './http-request.ts'
-import { free } from './request-body.ts'
 
 /** What is read of a body that is refused anyway, so that its sender gets to read the answer. */
 const DISCARD_BYTES_MAX = 32 * 1024 * 1024
