@@ -1,7 +1,7 @@
 // What the hub does by the clock: plan expiry, licence migration, ended suppressions, clean-up. Each task runs once a
 // period however many hubs there are: the last run stands in the database and is claimed under its row lock.
 import { type SQL, sql } from 'drizzle-orm'
-import { tickTickets } from './approvals/clock.ts'
+import { tickTickets } from './approvals/ticket-clock.ts'
 import { addUpAuditCounts } from './audit/audit-count.ts'
 import { judgeDueCertificates, lookAtDuePlaces } from './certificates/certificate-watch.ts'
 import { cleanUp, purgeDeletedCompanies } from './clean-up.ts'
@@ -27,8 +27,8 @@ import { tendExceptions } from './security/exceptions/exceptions.ts'
 import { deleteOldExports } from './security/exports/exports.ts'
 import { addUpFindingCounts } from './security/findings/finding-page.ts'
 import { noteDigests } from './security/notices/digest.ts'
+import { watchSecurity } from './security/notices/notice-conditions.ts'
 import { tellSecurityNotices } from './security/notices/tell-notices.ts'
-import { watchSecurity } from './security/notices/watch.ts'
 import { forgetOldFindings } from './security/retention.ts'
 import { inviteAgents } from './security/scan-hosts/agent-codes.ts'
 import { applyScanQuotas } from './security/scan-hosts/scan-quota.ts'

@@ -1,6 +1,6 @@
 // Approvals: workflows, tickets, decisions, delegation, the clock (resources.md §7).
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { tickTickets } from '../../apps/hub/approvals/clock.ts'
+import { tickTickets } from '../../apps/hub/approvals/ticket-clock.ts'
 import { type Json, type Tenant, TestHub } from './hub-harness.ts'
 import { type Acme, acme, applied, manifest, submit } from './iac-rig.ts'
 

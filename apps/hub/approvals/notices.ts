@@ -6,7 +6,7 @@ import { type ApprovalMessage, tellApproval } from '../notifications/approval-me
 import { type ApprovalType, decisionWords } from '../notifications/approval-texts.ts'
 import { recipientsOf } from '../notifications/recipients.ts'
 import type { Tx } from '../platform/db/transaction.ts'
-import { PeopleLookup } from './people.ts'
+import { PeopleLookup } from './approvers.ts'
 import { addEvent, type LoadedTicket, peopleOf, saveTicket, skipItems, type TicketRow } from './ticket-store.ts'
 
 /** One thing to tell of one ticket. */

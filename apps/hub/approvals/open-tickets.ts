@@ -4,12 +4,12 @@
 import { randomUUID } from 'node:crypto'
 import { and, asc, eq, sql } from 'drizzle-orm'
 import type { FieldDiff } from '../../../core/iac/spec-diff.ts'
-import { workflowsFor } from '../../../core/lifecycle/approval-match.ts'
+import { workflowsFor } from '../../../core/lifecycle/workflows-needed.ts'
 import type { Hub } from '../hub-context.ts'
 import { approvalSteps, approvalTickets, approvalWorkflows, type KeptWorkflow } from '../platform/db/schema-iac.ts'
 import { isAnyOf, type Tx } from '../platform/db/transaction.ts'
+import { PeopleLookup } from './approvers.ts'
 import { Notices, noteOpened } from './notices.ts'
-import { PeopleLookup } from './people.ts'
 import { addEvent, clockColumns, ticketOf } from './ticket-store.ts'
 
 const HOUR_MS = 3_600_000

@@ -8,7 +8,7 @@ import { approvalTickets } from '../platform/db/schema-iac.ts'
 import { uuidList } from '../platform/db/transaction.ts'
 import { type Asker, collectionReadBy } from '../platform/http/collection.ts'
 import { flagOf, oneOf, uuid } from '../platform/http/request-schema.ts'
-import { PeopleLookup } from './people.ts'
+import { PeopleLookup } from './approvers.ts'
 import { slaStates, ticketResponse, ticketStates } from './ticket-response.ts'
 import { type EventRow, type LoadedTicket, loadTickets, peopleOf, type TicketRow } from './ticket-store.ts'
 

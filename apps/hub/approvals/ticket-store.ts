@@ -13,7 +13,7 @@ import {
 import type { Executor } from '../platform/db/connect.ts'
 import { approvalEvents, approvalTickets } from '../platform/db/schema-iac.ts'
 import { isAnyOf, type Tx } from '../platform/db/transaction.ts'
-import type { PeopleLookup } from './people.ts'
+import type { PeopleLookup } from './approvers.ts'
 
 export type TicketRow = typeof approvalTickets.$inferSelect
 export type EventRow = typeof approvalEvents.$inferSelect

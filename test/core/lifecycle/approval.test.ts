@@ -11,7 +11,7 @@ import {
   type Ticket,
   tick,
 } from '../../../core/lifecycle/approval.ts'
-import { workflowsFor } from '../../../core/lifecycle/approval-match.ts'
+import { workflowsFor } from '../../../core/lifecycle/workflows-needed.ts'
 
 const HOUR_MS = 3_600_000
 const nobody = { role: null, team: null, users: [] }

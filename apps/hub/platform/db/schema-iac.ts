@@ -4,7 +4,7 @@ import type { ItemAction, ItemStatus, RunStatus } from '../../../../core/iac/run
 import type { FieldDiff } from '../../../../core/iac/spec-diff.ts'
 import type { Unchecked } from '../../../../core/json-object.ts'
 import type { Approvers, StepRule, TicketState, WorkflowRule } from '../../../../core/lifecycle/approval.ts'
-import type { WorkflowMatch } from '../../../../core/lifecycle/approval-match.ts'
+import type { WorkflowMatch } from '../../../../core/lifecycle/workflows-needed.ts'
 
 const at = (name: string) => timestamp(name, { withTimezone: true, precision: 3, mode: 'date' })
 
