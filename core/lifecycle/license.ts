@@ -1,6 +1,6 @@
 // The life of a licence: its status is computed from its dates and counts, never stored (document 1 "License status",
-// decisions G-17, G-18), and whether it may still enroll a server (decisions G-26, G-27). An enrolled agent works on when
-// its licence ends; only a regenerated one ends its agents (G-19, apps/hub/licenses/license-migrations.ts).
+// decisions G-17, G-18), and whether it may still enroll a server (decisions G-26, G-27). An enrolled agent works on
+// when its licence ends; only a regenerated one ends its agents (G-19, apps/hub/licenses/license-migrations.ts).
 
 export const licenseStatuses = ['active', 'expired', 'exhausted', 'revoked', 'superseded'] as const
 export type LicenseStatus = (typeof licenseStatuses)[number]

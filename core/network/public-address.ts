@@ -1,6 +1,6 @@
 // Which addresses belong to the public internet: global unicast less everything that IANA has set aside for special
-// purposes (RFC 6890 and its successors: the IPv4 and the IPv6 Special-Purpose Address Registry). What the hub may call:
-// callable-address.ts.
+// purposes (RFC 6890 and its successors: the IPv4 and the IPv6 Special-Purpose Address Registry). What the hub may
+// call: callable-address.ts.
 import { type IpAddress, IpRanges, parseAddress } from './ip-address.ts'
 
 /** The IPv4 registry, with multicast (224.0.0.0/4). */

@@ -1,6 +1,6 @@
-// Connections that the hub opens for a company, to an address that was checked (outbound-guard.ts): directly, or through the
-// company's forward proxy, by CONNECT (RFC 9110 9.3.6) or SOCKS5 (RFC 1928, RFC 1929). The proxy is asked for the
-// checked address, so it resolves nothing; its credentials are said to it and to nobody else.
+// Connections that the hub opens for a company, to an address that was checked (outbound-guard.ts): directly, or
+// through the company's forward proxy, by CONNECT (RFC 9110 9.3.6) or SOCKS5 (RFC 1928, RFC 1929). The proxy is asked
+// for the checked address, so it resolves nothing; its credentials are said to it and to nobody else.
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { connect, isIP, type Socket } from 'node:net'
 import { Readable } from 'node:stream'

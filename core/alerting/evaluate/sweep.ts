@@ -1,5 +1,5 @@
-// What happens by the passing of time alone (every 10 s of wall time): lost agents, no data (no-data.ts), reminders, the
-// end of flapping, rule changes on silent servers, and the removal of unused states (document 2 "No-data sweep";
+// What happens by the passing of time alone (every 10 s of wall time): lost agents, no data (no-data.ts), reminders,
+// the end of flapping, rule changes on silent servers, and the removal of unused states (document 2 "No-data sweep";
 // decisions G-75, G-76, G-85, G-86).
 import { limits } from '../../limits.ts'
 import { rebindServer } from '../rules/apply-rule-change.ts'
