@@ -10,7 +10,7 @@ import { RedisLeases } from '../../apps/collector/store/redis/redis-leases.ts'
 import { RedisOutboxStore } from '../../apps/collector/store/redis/redis-outbox.ts'
 import { RedisShardStore, RuleRecords } from '../../apps/collector/store/redis/redis-shard-store.ts'
 import type { ShardStore } from '../../apps/collector/store/shard-store.ts'
-import { Outbox } from '../../apps/collector/worker/evaluation/outbox-sender.ts'
+import { OutboxSender } from '../../apps/collector/worker/evaluation/outbox-sender.ts'
 import type { AlertEvent } from '../../core/alerting/evaluate/event.ts'
 import { hubToken, ScriptedHub } from '../ingest/scripted-hub.ts'
 import { alertEvent, eventShard } from '../support/alert-event.ts'
@@ -57,13 +57,13 @@ const implementations: Implementation<Subject>[] = [
 async function sending(
   { outbox, directory }: Subject,
   poison: (event: AlertEvent) => boolean,
-  run: (site: { hub: ScriptedHub; sender: Outbox; heal: () => void; taken: () => number[] }) => Promise<void>,
+  run: (site: { hub: ScriptedHub; sender: OutboxSender; heal: () => void; taken: () => number[] }) => Promise<void>,
 ): Promise<void> {
   const hub = new ScriptedHub()
   hub.script = ({ path, body }) =>
     path === '/events' && (body as { events: AlertEvent[] }).events.some(poison) ? hub.error(500, 'server_error') : null
   const log = pino({ level: 'silent' })
-  const sender = new Outbox({
+  const sender = new OutboxSender({
     store: outbox,
     hub: new HubClient({
       url: hub.url,

@@ -2,7 +2,7 @@
 import { afterAll, expect, test } from 'bun:test'
 import { LEADER, redisKeys } from '../../apps/collector/store/redis/redis-keys.ts'
 import { RedisLeases } from '../../apps/collector/store/redis/redis-leases.ts'
-import { Leases } from '../../apps/collector/worker/storage/lease-keeper.ts'
+import { LeaseKeeper } from '../../apps/collector/worker/storage/lease-keeper.ts'
 import { openTestRedis } from '../support/redis.ts'
 import { until } from '../support/until.ts'
 
@@ -17,7 +17,7 @@ function openWorker(prefix: string, owner: string) {
   const told: string[] = []
   const running = new Map<number, string>()
   let isCut = false
-  const leases = new Leases({
+  const leases = new LeaseKeeper({
     store: {
       renew: async takes => {
         if (isCut) throw new Error('cut off')

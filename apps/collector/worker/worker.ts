@@ -18,7 +18,7 @@ import type { CollectorMetrics } from '../telemetry.ts'
 import { createAdminDeps, retentionOf } from './admin-deps.ts'
 import { AlertingFeeds } from './alerting-feeds.ts'
 import { Groups } from './evaluation/group-incidents.ts'
-import { Outbox } from './evaluation/outbox-sender.ts'
+import { OutboxSender } from './evaluation/outbox-sender.ts'
 import type { FromShardThread } from './evaluation/shard-messages.ts'
 import { ShardPool } from './evaluation/shard-pool.ts'
 import type { ReloadAgentFeeds } from './reload-calls.ts'
@@ -78,9 +78,9 @@ export type RunningWorker = {
   readonly stop: () => Promise<void>
 }
 
-function openOutbox({ hub, log, metrics, config, nowMs }: WorkerDeps, storage: WorkerStorage): Outbox | null {
+function openOutbox({ hub, log, metrics, config, nowMs }: WorkerDeps, storage: WorkerStorage): OutboxSender | null {
   if (!hub) return null
-  return new Outbox({
+  return new OutboxSender({
     store: storage.outbox,
     hub,
     log,
@@ -97,7 +97,7 @@ function shardMessages(
   { log, metrics }: WorkerDeps,
   storage: WorkerStorage,
   groups: Groups,
-  outbox: Outbox | null,
+  outbox: OutboxSender | null,
 ): (message: FromShardThread) => void {
   return message => {
     if (message.kind === 'events') {
@@ -255,7 +255,7 @@ function startAdmin(deps: WorkerDeps, parts: WorkerParts) {
 
 /** Ends what the admin API has stood on, in the order in which each part needs the next. */
 async function stopWorker(
-  parts: WorkerParts & { readonly sweeper: RetentionSweeper; readonly outbox: Outbox | null },
+  parts: WorkerParts & { readonly sweeper: RetentionSweeper; readonly outbox: OutboxSender | null },
 ): Promise<void> {
   const { storage, feeds, samples, groups, shards, sweeper, outbox } = parts
   groups.stop()

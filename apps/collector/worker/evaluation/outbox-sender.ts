@@ -41,7 +41,7 @@ type OutboxOptions = {
   readonly patience?: Patience
 }
 
-export class Outbox {
+export class OutboxSender {
   private isStopping = false
   /**
    * The store may be closed: a response that comes now is ignored, and its events are sent again after the next start.

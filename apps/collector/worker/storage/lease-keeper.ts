@@ -1,13 +1,13 @@
-// Which shards this worker evaluates when there are several workers: it acquires free shards up to its fair share,
-// hands over the surplus, and stops at once what it lost. Redis fences writes, so that an owner that has not noticed
-// the loss of its lease cannot write; this file only decides who should work.
+// Keeps the leases of this worker when there are several: renews what it has, follows what redis-leases.ts takes (how
+// large a share is and which free shard is taken are one script there), gives back the surplus, and stops at once what
+// it lost. Redis fences writes, so that an owner that has not noticed the loss of its lease cannot write.
 import type { HeldLease, RedisLeases } from '../../store/redis/redis-leases.ts'
 
-type LeasesOptions = {
+type LeaseKeeperOptions = {
   readonly store: Pick<RedisLeases, 'renew' | 'release'>
   /** How often leases are renewed and free ones acquired; well below their time to live. */
   readonly periodMs: number
-  /** Leases with this number or a higher one are not part of the fair share: the leader's lease. */
+  /** LeaseKeeper with this number or a higher one are not part of the fair share: the leader's lease. */
   readonly shardCount: number
   readonly onAcquired: (held: HeldLease) => void
   /** The lease was lost: what ran under it must end without a further write. */
@@ -17,7 +17,7 @@ type LeasesOptions = {
   readonly onError: (what: string, error: unknown) => void
 }
 
-export class Leases {
+export class LeaseKeeper {
   private readonly held = new Map<number, HeldLease>()
   private readonly leaving = new Set<number>()
   /** Tokens whose work has ended: their leases are released before they can be acquired again. */
@@ -28,7 +28,7 @@ export class Leases {
   private isStopped = false
   private isFailing = false
 
-  constructor(private readonly options: LeasesOptions) {}
+  constructor(private readonly options: LeaseKeeperOptions) {}
 
   /** The leases under which this worker works, in order. */
   get current(): readonly HeldLease[] {

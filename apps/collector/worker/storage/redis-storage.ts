@@ -19,7 +19,7 @@ import { type Question, RedisQuestions } from '../../store/redis/redis-questions
 import type { ServerAlerting, ShardStatus } from '../evaluation/shard-messages.ts'
 import { isValuesOfWorker, type SampleHold } from '../samples/samples-messages.ts'
 import { answerServerQuestion } from '../samples/samples-of-all.ts'
-import { Leases } from './lease-keeper.ts'
+import { LeaseKeeper } from './lease-keeper.ts'
 import type { GroupStore, OtherWorkers, StorageParts, WorkerCounts, WorkerStorage } from './worker-storage.ts'
 
 const POLL_MS = 1_000
@@ -63,7 +63,7 @@ export class RedisWorkerStorage implements WorkerStorage {
   readonly groups: GroupStore
   readonly tombstones: RedisShared
   readonly others: OtherWorkers
-  private readonly leases: Leases
+  private readonly leases: LeaseKeeper
   private readonly questions: RedisQuestions
   private parts: StorageParts | null = null
   private timer: ReturnType<typeof setInterval> | null = null
@@ -97,7 +97,7 @@ export class RedisWorkerStorage implements WorkerStorage {
       down: () => this.outbox.downServers(),
       forgetDown: serverIds => this.outbox.forgetDown(serverIds),
     }
-    this.leases = new Leases({
+    this.leases = new LeaseKeeper({
       store: new RedisLeases(redis, keys, owner, LEASE_MS),
       periodMs: LEASE_RENEW_MS,
       shardCount: limits.stateShards,
