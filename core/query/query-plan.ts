@@ -1,5 +1,6 @@
 // How a series request is answered: from which table, with which step, from which instant on (document 3 "Series
-// parameters", decisions G-133 and G-134). The samples store turns a plan into SQL and decides nothing.
+// parameters", decisions G-133 and G-134). The samples store turns a plan into SQL; it decides only where cells end and
+// raw samples begin, and reads raw where a rollup has no cells.
 import { DAY_MS, limits } from '../limits.ts'
 import type { Aggregate, RangeRequest, SeriesFault, SeriesRequest } from './series-request.ts'
 

@@ -1,5 +1,5 @@
 // The condition of a rule in the hub: its members in a request, its columns, and the way back. A new member of rules is
-// added here, and the compiler then reports every other place.
+// added here, and the compiler then reports most of the other places; the recipe in HACKING.md has all.
 import { type Static, type TObject, Type } from '@sinclair/typebox'
 import type { RawMatchers } from '../../../core/alerting/rules/matchers.ts'
 import { noDataModes, operators, type RuleKind } from '../../../core/alerting/rules/rule.ts'
