@@ -42,14 +42,24 @@ export class Place {
   }
 
   /** A command to its end. */
-  async run(...words: string[]): Promise<{ code: number; out: string; err: string }> {
-    const child = Bun.spawn([...this.command, ...words], { stdout: 'pipe', stderr: 'pipe', cwd: this.dir })
+  run(...words: string[]) {
+    return this.ran([...this.command, ...words])
+  }
+
+  private async ran(words: readonly string[]): Promise<{ code: number; out: string; err: string }> {
+    const child = Bun.spawn([...words], { stdout: 'pipe', stderr: 'pipe', cwd: this.dir })
     const [out, err, code] = await Promise.all([
       new Response(child.stdout).text(),
       new Response(child.stderr).text(),
       child.exited,
     ])
     return { code, out, err }
+  }
+
+  /** A command with the configuration, where a process sees its file systems that nobody else does. */
+  within(pid: number, ...words: string[]) {
+    const enter = ['nsenter', '--preserve-credentials', '--user', '--mount', '--target', String(pid)]
+    return this.ran([...enter, ...this.command, ...words, '--config', this.config])
   }
 
   on(...words: string[]) {

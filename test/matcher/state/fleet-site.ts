@@ -72,6 +72,8 @@ export class FleetSite {
   /** Told by `deliver`, in order. */
   readonly told: SecurityEvent[] = []
   readonly errors: unknown[] = []
+  /** What failed, by its own words. */
+  readonly failed: string[] = []
 
   constructor(dir = mkdtempSync(join(tmpdir(), 'matcher-state-'))) {
     this.dir = dir
@@ -81,7 +83,10 @@ export class FleetSite {
   #open(): MatcherState {
     return openState(this.dir, {
       ...stateOptions(() => this.nowMs),
-      onError: (_what, error) => this.errors.push(error),
+      onError: (what, error) => {
+        this.failed.push(what)
+        this.errors.push(error)
+      },
     })
   }
 
