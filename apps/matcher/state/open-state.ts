@@ -72,6 +72,7 @@ function stateOf(
       sweeping = run
       return run
     },
+    loaded: () => whenLoaded,
     takeRestored: () => takeRestored(parts),
     backup: file => backupState(dir, file),
     close: async () => {

@@ -54,8 +54,12 @@ export class PackageSearch {
       `SELECT id, server_id, context FROM host WHERE id = ? AND company = ? AND list IS NOT NULL
        AND server_id IS NOT NULL`,
     )
+    // From each context to the next one: DISTINCT would go through every host of the company before the first row.
+    const next = 'SELECT min(context) FROM host WHERE company = ?1 AND list IS NOT NULL'
     this.#contextsOf = database.prepare<{ readonly context: number }, [number]>(
-      'SELECT DISTINCT context FROM host WHERE company = ? AND list IS NOT NULL',
+      `WITH RECURSIVE own (context) AS (${next} UNION ALL
+         SELECT (${next} AND context > own.context) FROM own WHERE own.context IS NOT NULL)
+       SELECT context FROM own WHERE context IS NOT NULL`,
     )
     this.#summary = database.prepare<
       { readonly context: number; readonly hosts: number; readonly oldest: number },
@@ -127,10 +131,11 @@ export class PackageSearch {
   /** Package systems that hosts of the company have, in an ecosystem when one is asked for. */
   #systemsOf(company: number, ecosystem: string | null): PackageSystem[] {
     const systems = new Set<PackageSystem>()
-    for (const { context } of this.#contextsOf.all(company)) {
+    for (const { context } of this.#contextsOf.iterate(company)) {
       if (ecosystem !== null && this.#parts.contexts.row(context).ecosystem !== ecosystem) continue
       const { system } = this.#parts.contexts.get(context)
       if (system !== '') systems.add(system)
+      if (systems.size === PACKAGE_SYSTEMS.length) break
     }
     return [...systems]
   }

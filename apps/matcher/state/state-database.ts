@@ -84,6 +84,7 @@ const ADDED_COLUMNS = [{ table: 'settings', column: 'min_interval_hours', type: 
 const INDEXES = [
   'host_by_server ON host (company, server_id, id)',
   'host_by_context ON host (context)',
+  'host_of_company ON host (company, context) WHERE list IS NOT NULL',
   'host_by_list ON host (list)',
   'instance_by_name ON instance (name)',
   'instance_by_source ON instance (source)',

@@ -292,6 +292,8 @@ export interface MatcherState {
    */
   sweep(): Promise<void>
   counters(): StateCounters
+  /** Resolves once the hosts of every package are in memory: until then searches read lists host by host. */
+  loaded(): Promise<void>
   /** True once after a backup took the place of the state: the hub may know of events that it does not (MAT-190). */
   takeRestored(): Promise<boolean>
   /** Writes a consistent copy to a file that does not exist yet, while others go on (MAT-190). */
