@@ -1,9 +1,12 @@
 // Bad input of the security endpoints of people (decisions G-154, G-160, G-174 to G-176): the status, and the field
 // that is named. What belongs to one endpoint alone stands in the tests of that endpoint.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { damaged, mutated } from '../fuzz/hostile-values.ts'
+import { Random, runsOf, seedOf } from '../fuzz/seeded.ts'
 import { until } from '../support/until.ts'
-import { type Json, type Tenant, TestHub } from './hub-harness.ts'
+import { caller, type Json, type Tenant, TestHub } from './hub-harness.ts'
 import { expectRefused, type RefusedRow } from './refused-rows.ts'
+import { enroll, enrolling, eventOf, findingPayload, newServer, scannedPayload } from './security-event.ts'
 import { finding, seedFindings, seedHost } from './security-rig.ts'
 
 const NO = '3f2a7c1e-9b4d-4e8a-a1c5-6d7e8f901234'
@@ -223,4 +226,95 @@ test('an export that is not ready is refused with its state', async () => {
   await until('it is ready', async () => (await fetch(`${hub.url}${download}`, { headers })).status === 200)
   await hub.hub.database.client`update security_exports set status = 'failed' where id = ${id}`
   await refuses([['GET', `/security/exports/${id}/download`, undefined, 422, 'status']])
+})
+
+/** What the matcher and people send, and what should be there in a path. */
+async function wellMeant(): Promise<readonly (readonly [method: string, path: string, body: Json, token: string])[]> {
+  const { token, call } = await hub.matcher()
+  const sender = await hub.tenant()
+  const host = await enroll(sender, call, { serverId: await newServer(sender) })
+  const exceptional = { type: 'accepted', reason: 'known', expires_at: inDays(10), finding_ids: [own.finding] }
+  const events = [eventOf(host, 'finding.opened', findingPayload()), eventOf(host, 'server.scanned', scannedPayload())]
+  const matcher = (method: string, path: string, body: Json) =>
+    [method, `/security/matcher${path}`, body, token] as const
+  const person = (method: string, path: string, body: Json) => [method, path, body, tenant.token] as const
+  return [
+    matcher('POST', '/events', { events }),
+    matcher('POST', '/events', { events: events.toReversed() }),
+    matcher('PUT', '/vulnerabilities', { items: [{ vuln_id: 'CVE-2026-0001', aliases: [], title: 'x' }] }),
+    matcher('GET', `/settings/${sender.companyId}`, undefined),
+    matcher('POST', '/scan-hosts/enroll', enrolling('code', host.publicKey)),
+    matcher('GET', '/scan-hosts?since=0&limit=10', undefined),
+    matcher('POST', `/scan-hosts/${host.hostId}/rotate`, { public_key: host.publicKey, signature: 'AAAA' }),
+    matcher('POST', `/scan-hosts/${host.hostId}/seen`, { last_seen_at: inDays(0) }),
+    matcher('POST', '/heartbeat', { version: '1.0.0', db_version: 2026060101, queue_depth: 0 }),
+    person('GET', `/security/findings?status=open&search=a&page=2`, undefined),
+    person('GET', `/security/findings/${own.finding}`, undefined),
+    person('GET', `/security/packages/search?name=openssl&limit=5`, undefined),
+    person('GET', `/servers/${own.server}/packages?q=ssl`, undefined),
+    person('POST', '/security/exceptions', exceptional),
+    person('POST', '/security/exports', { format: 'csv', filter: { status: 'open', kev: true } }),
+    person('PUT', '/security/expected-ports', { ports: [{ port: 22, proto: 'tcp' }] }),
+    person('PUT', '/security/settings', (await tenant.call('GET', '/security/settings')).body.data),
+    person('POST', `/security/scan-hosts/${own.host}/attach`, { server_id: own.server }),
+    person('POST', '/security/scan-hosts/enrolment-codes', { server_id: null, max_uses: 3 }),
+  ]
+}
+
+const RUNS = 300
+/** So much more memory than before the hub may keep, however many requests there were. */
+const RESIDENT_GROWTH_MAX = 400 * 1024 * 1024
+const NEVER_TOLD = /(select|insert into|update) [a-z_"]+|postgres|drizzle|node_modules|\.ts:\d|\n\s+at /i
+
+test('hostile requests of matchers and of people: none is a failure of the hub, none hangs, none tells of the inside', async () => {
+  const random = new Random(seedOf('hostile security requests'))
+  const meant = await wellMeant()
+  // As they are, all but these are taken: a used code, a signature that is none, packages without a matcher.
+  const refused = ['enroll', 'rotate', 'packages']
+  for (const [method, path, body, token] of meant) {
+    const { status } = await caller(hub.url, token)(method, path, body)
+    if (!refused.some(word => path.includes(word))) expect([path, Math.floor(status / 100)]).toEqual([path, 2])
+  }
+  const odd = ['x', '%00', '..%2F', '0', '-1', '%F0%9F%92%A9', X(3000), NO, "' or 1=1--", '%E0%A4%A']
+  const statuses = new Map<number, number>()
+  const before = process.memoryUsage().rss
+  for (let run = 0; run < runsOf(RUNS); run++) {
+    const [usual, place, good, token] = random.pick(meant)
+    let body: unknown = good
+    for (let times = random.below(4); times > 0; times--) body = mutated(body, random)
+    const depth = random.chance(0.02) ? 5_000 : 0
+    const text = `${'['.repeat(depth)}${JSON.stringify(body) ?? ''}${']'.repeat(depth)}`
+    const bytes = random.chance(0.15) ? damaged(Buffer.from(text), random) : Buffer.from(text)
+    const segments = place.split(/(?=[/?&=])/)
+    if (random.chance(0.3)) segments[random.below(segments.length)] = `/${random.pick(odd)}`
+    const method = random.chance(0.1) ? random.pick(['POST', 'PUT', 'DELETE', 'PATCH']) : usual
+    const response = await fetch(`${hub.url}/api/v1${segments.join('')}`, {
+      method,
+      headers: {
+        authorization: random.chance(0.05) ? 'Bearer nobody' : `Bearer ${token}`,
+        accept: 'application/json',
+        'content-type': random.chance(0.1) ? random.pick(['text/plain', 'application/xml', 'x']) : 'application/json',
+        ...(random.chance(0.05) && { 'content-encoding': random.pick(['zstd', 'gzip', 'x']) }),
+        ...(random.chance(0.1) && { 'idempotency-key': random.pick(['', X(300), 'a b']) }),
+      },
+      ...(method !== 'GET' && bytes.length > 0 && { body: new Uint8Array(bytes) }),
+      signal: AbortSignal.timeout(30_000),
+    })
+    const answer = await response.text()
+    // Without a matcher's address the hub cannot ask for packages.
+    const isUnlinked = response.status === 503 && /packages/.test(place)
+    if (response.status >= 500 && !isUnlinked)
+      throw new Error(`run ${run}: ${method} ${place} ${response.status} ${text}`)
+    if (NEVER_TOLD.test(answer)) throw new Error(`run ${run}: ${method} ${place} tells ${answer}`)
+    statuses.set(response.status, (statuses.get(response.status) ?? 0) + 1)
+  }
+  console.log(
+    [...statuses]
+      .toSorted(([a], [b]) => a - b)
+      .map(each => each.join(': '))
+      .join(', '),
+  )
+  expect([200, 401, 404, 422].filter(status => !statuses.has(status))).toEqual([])
+  expect(process.memoryUsage().rss - before).toBeLessThan(RESIDENT_GROWTH_MAX)
+  expect((await tenant.call('GET', '/security/findings')).status).toBe(200)
 })

@@ -265,6 +265,25 @@ describe('a hub that fails', () => {
     bench.expectWhole(29)
   })
 
+  test('[MAT-167] 422 for everything, for ten minutes: each event is a dead letter, and sent again they come once and in order', async () => {
+    const bench = new Bench()
+    const hosts = await bench.reports(randomUUID(), 3)
+    bench.hub.script = ({ path }) => (path === '/events' ? bench.hub.error(422, 'invalid_envelope') : null)
+    bench.send()
+    for (let minute = 1; minute <= 10; minute++) {
+      await until('the dead letters', () => bench.state.counters().deadLetters === 2 + minute)
+      expect(bench.state.counters().outboxDepth).toBe(0)
+      bench.clockMs += 60_000
+      await bench.report(hosts[minute % 3]!, String(minute))
+    }
+    await until('the last dead letter', () => bench.state.counters().deadLetters === 13)
+    bench.hub.script = () => null
+    expect(await bench.state.retryDeadLetters(null)).toBe(13)
+    await bench.empty()
+    expect(bench.state.counters().deadLetters).toBe(0)
+    bench.expectWhole(13)
+  })
+
   test('[MAT-164] rejected events are done: counted by reason, and not sent again', async () => {
     const bench = new Bench()
     await bench.reports(randomUUID(), 4)
