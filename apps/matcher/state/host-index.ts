@@ -125,6 +125,18 @@ function numbersOf(bitmap: Uint16Array, count: number): Uint16Array {
   return numbers
 }
 
+// Loops of a bulk load: within its generator they made the whole of it a quarter dearer.
+
+/** Counts each instance at the place behind its own. */
+function countInto(ends: Uint32Array, list: Int32Array): void {
+  for (let at = 0; at < list.length; at++) ends[list[at]! + 1]!++
+}
+
+/** Writes the host where the next one of each of its instances goes. */
+function placeHost(low: number, list: Int32Array, ends: Uint32Array, hosts: Uint16Array): void {
+  for (let at = 0; at < list.length; at++) hosts[ends[list[at]!]!++] = low
+}
+
 export class HostIndex {
   readonly #chunks: Chunk[] = []
 
@@ -147,7 +159,7 @@ export class HostIndex {
     const top = lists.reduce((highest, list) => Math.max(highest, list[list.length - 1] ?? 0), 0)
     const ends = new Uint32Array(top + 2)
     for (const [index, list] of lists.entries()) {
-      for (let at = 0; at < list.length; at++) ends[list[at]! + 1]!++
+      countInto(ends, list)
       if (index % STEP_HOSTS === 0) yield
     }
     for (let instance = 0; instance <= top; instance++) ends[instance + 1]! += ends[instance]!
@@ -155,7 +167,7 @@ export class HostIndex {
     const hosts = new Uint16Array(ends[top + 1]!)
     for (const [index, list] of lists.entries()) {
       const low = (firstSlot + index) & 0xffff
-      for (let at = 0; at < list.length; at++) hosts[ends[list[at]!]!++] = low
+      placeHost(low, list, ends, hosts)
       if (index % STEP_HOSTS === 0) yield
     }
     for (let instance = 0, from = 0; instance <= top; instance++) {
