@@ -91,14 +91,36 @@ type FindingContext = {
   readonly distro: string
 }
 
-/** The payload of finding.opened and finding.updated, its members in the order of document 3. */
+/**
+ * The payload of finding.opened and finding.updated, its members in the order of document 3. A server has thousands of
+ * findings: members that are named cost less than a copy of whatever there is.
+ */
 function payloadOf(finding: FindingColumns, context: FindingContext): FindingPayload {
-  const { kind, package_key, vuln_id } = finding
+  const { kind, package_key, vuln_id, cvss_score, cvss_vector, score_source } = finding
   const identity = { kind, distro: context.distro, package_key, vuln_id }
-  // Copied once: a server has thousands of findings, and copies were a fifth of the time that it took to match.
   return {
     finding_key: findingKey(context.companyId, context.hostId, identity),
-    ...finding,
+    kind,
+    vuln_id,
+    aliases: finding.aliases,
+    advisory_ids: finding.advisory_ids,
+    ecosystem: finding.ecosystem,
+    package_key,
+    packages: finding.packages,
+    installed_version: finding.installed_version,
+    fixed_version: finding.fixed_version,
+    fix_status: finding.fix_status,
+    fix_channel: finding.fix_channel,
+    severity_label: finding.severity_label,
+    minor: finding.minor,
+    kernel: finding.kernel,
+    reboot_required: finding.reboot_required,
+    no_distro_fix: finding.no_distro_fix,
+    eol_date: finding.eol_date,
+    upgrade_to: finding.upgrade_to,
+    ...(cvss_score !== undefined && { cvss_score }),
+    ...(cvss_vector !== undefined && { cvss_vector }),
+    ...(score_source !== undefined && { score_source }),
     kev: false,
     epss: null,
     first_seen_at: context.firstSeenAt,
