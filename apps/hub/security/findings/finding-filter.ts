@@ -1,7 +1,6 @@
 // What the list of findings can be filtered by, as conditions on findings and on their kept counts alike: both have the
 // same columns (sql/hub/0025).
 import { type SQL, sql } from 'drizzle-orm'
-import type { Caller } from '../../platform/http/caller.ts'
 
 export const findingStatuses = ['open', 'resolved', 'accepted', 'false_positive'] as const
 export const findingKinds = ['vulnerability', 'release_eol', 'check', 'secret', 'sensitive_data'] as const
@@ -11,16 +10,18 @@ export const fixStatuses = ['fixed', 'no_fix', 'wont_fix', 'undetermined', 'upgr
 type FindingStatus = (typeof findingStatuses)[number]
 type FindingKind = (typeof findingKinds)[number]
 
+type OneOrMore<T extends string> = T | readonly T[]
+
 /** A filter with the values that the list takes; it is also kept with exports. */
 export type FindingFilter = {
-  readonly status?: FindingStatus | undefined
-  readonly kind?: FindingKind | undefined
-  readonly priority?: (typeof priorities)[number] | undefined
+  readonly status?: OneOrMore<FindingStatus> | undefined
+  readonly kind?: OneOrMore<FindingKind> | undefined
+  readonly priority?: OneOrMore<(typeof priorities)[number]> | undefined
   readonly severity_label?: string | undefined
   /** A server, or `none` for findings of scan hosts that are attached to none. */
   readonly server_id?: string | undefined
   readonly vuln_id?: string | undefined
-  readonly fix_status?: (typeof fixStatuses)[number] | undefined
+  readonly fix_status?: OneOrMore<(typeof fixStatuses)[number]> | undefined
   readonly kev?: boolean | undefined
   readonly search?: string | undefined
   /** Kinds that the caller may not see. */
@@ -28,12 +29,19 @@ export type FindingFilter = {
 }
 
 /** Secrets and personal data have permissions of their own (document 3, Other security endpoints). */
-export function hiddenKinds({ permissions }: Pick<Caller, 'permissions'>): readonly FindingKind[] {
+export function hiddenKinds({
+  permissions,
+}: {
+  readonly permissions: Pick<ReadonlySet<string>, 'has'>
+}): readonly FindingKind[] {
   return [
     ...(permissions.has('security.secrets.view') ? [] : (['secret'] as const)),
     ...(permissions.has('security.pii.view') ? [] : (['sensitive_data'] as const)),
   ]
 }
+
+const isOneOf = (column: SQL, value: OneOrMore<string>): SQL =>
+  typeof value === 'string' ? sql`${column} = ${value}` : sql`${column} = any(${`{${value.join(',')}}`}::text[])`
 
 export const all = (conditions: readonly SQL[]): SQL => sql.join([...conditions], sql` and `)
 
@@ -49,11 +57,11 @@ export const findsText = (searched: SQL, term: string): SQL => {
 /** The conditions on columns that every count has. */
 export function cellConditions(filter: FindingFilter): SQL[] {
   const conditions: SQL[] = []
-  if (filter.status !== undefined) conditions.push(sql`status = ${filter.status}`)
-  if (filter.kind !== undefined) conditions.push(sql`kind = ${filter.kind}`)
-  if (filter.priority !== undefined) conditions.push(sql`priority = ${filter.priority}`)
+  if (filter.status !== undefined) conditions.push(isOneOf(sql`status`, filter.status))
+  if (filter.kind !== undefined) conditions.push(isOneOf(sql`kind`, filter.kind))
+  if (filter.priority !== undefined) conditions.push(isOneOf(sql`priority`, filter.priority))
   if (filter.severity_label !== undefined) conditions.push(sql`severity_label = ${filter.severity_label}`)
-  if (filter.fix_status !== undefined) conditions.push(sql`fix_status = ${filter.fix_status}`)
+  if (filter.fix_status !== undefined) conditions.push(isOneOf(sql`fix_status`, filter.fix_status))
   if (filter.kev !== undefined) conditions.push(sql`kev = ${filter.kev}`)
   if (filter.server_id === 'none') conditions.push(sql`not is_attached`)
   for (const kind of filter.hidden_kinds ?? []) conditions.push(sql`kind <> ${kind}`)

@@ -8,7 +8,6 @@ import { isAnyOf } from '../../platform/db/transaction.ts'
 import { notFound } from '../../platform/http/api-error.ts'
 import { type Asker, collectionReadBy } from '../../platform/http/collection.ts'
 import { flag, flagOf, isUuid, oneOf, optional, text, uuid } from '../../platform/http/request-schema.ts'
-import type { RouteContext } from '../../platform/http/route.ts'
 import {
   type FindingFilter,
   findingKinds,
@@ -176,15 +175,17 @@ export const personalDataCollection = collectionReadBy({
   read: (asker, given, range) => pageOf(asker, { ...given, kind: 'sensitive_data' }, range),
 })
 
+type Seeing = Pick<Asker, 'hub' | 'companyId'> & { readonly caller: Parameters<typeof hiddenKinds>[0] }
+
 /** A finding of the company that the caller may see. Throws 404. */
-export async function findFinding({ hub, companyId, caller }: RouteContext, id: string): Promise<FindingRow> {
+export async function findFinding({ hub, companyId, caller }: Seeing, id: string): Promise<FindingRow> {
   const [row] = isUuid(id) ? await findingsByIds(hub.database.db, companyId, [id.toLowerCase()]) : []
   if (!row || hiddenKinds(caller).some(kind => kind === row.finding.kind)) throw notFound()
   return row
 }
 
 /** A finding with its newest events, and what is known of its vulnerability. */
-export async function findingWithEvents({ hub: { database } }: RouteContext, row: FindingRow) {
+export async function findingWithEvents({ hub: { database } }: Pick<Asker, 'hub'>, row: FindingRow) {
   const { finding } = row
   const [events, [vulnerability]] = await Promise.all([
     database.db

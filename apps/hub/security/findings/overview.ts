@@ -127,7 +127,8 @@ function dayAgeMs(dbVersion: number | null, nowMs: number): number | null {
   return day === null ? null : nowMs - Date.parse(day)
 }
 
-async function matcherState({ hub, companyId }: Asker) {
+/** Whether the matcher works, and what it knows. */
+export async function matcherState({ hub, companyId }: Pick<Asker, 'hub' | 'companyId'>) {
   const { db } = hub.database
   const [heartbeats, [scanned], database] = await Promise.all([
     db.execute<MatcherRow>(sql`

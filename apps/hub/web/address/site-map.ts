@@ -2,7 +2,7 @@
 // other and puts a page's first data into its document, and to the browser, which draws them.
 
 /** A part of the interface in the navigation. */
-type Section = 'monitoring' | 'administration'
+type Section = 'monitoring' | 'security' | 'administration'
 
 type SitePage = {
   /** Below the company; `:name` is a parameter, `:name?` one that may be missing at the end. */
@@ -136,6 +136,30 @@ const table = {
     permissions: SEE,
     section: 'monitoring',
     key: 'e',
+  },
+  findings: {
+    path: '/findings',
+    view: 'findings',
+    takes: ['q', 'offset'],
+    permissions: ['security.view'],
+    section: 'security',
+    key: 'f',
+  },
+  finding: {
+    path: '/findings/:finding',
+    view: 'finding',
+    takes: [],
+    permissions: ['security.view'],
+    section: null,
+    key: null,
+  },
+  exceptions: {
+    path: '/exceptions',
+    view: 'exceptions',
+    takes: ['past', 'offset'],
+    permissions: ['security.view'],
+    section: 'security',
+    key: 'x',
   },
 } as const satisfies Readonly<Record<string, SitePage>>
 

@@ -6,6 +6,9 @@ import { arrivalsView } from './arrivals.ts'
 import { checkView } from './check.ts'
 import { checkDaysView, checksView } from './checks.ts'
 import { compareView } from './compare.ts'
+import { exceptionsView } from './exceptions.ts'
+import { findingView } from './finding.ts'
+import { findingsView, matchingFindingsView } from './findings.ts'
 import { licensesView } from './licenses.ts'
 import { companyBriefView, overviewView } from './overview.ts'
 import { paletteView } from './palette.ts'
@@ -34,9 +37,13 @@ export const views: Readonly<Record<string, View>> = {
   'check-days': checkDaysView,
   checks: checksView,
   compare: compareView,
+  exceptions: exceptionsView,
+  finding: findingView,
+  findings: findingsView,
   licenses: licensesView,
   alert: alertView,
   alerts: alertsView,
+  'matching-findings': matchingFindingsView,
   'matching-alerts': matchingAlertsView,
   'matching-servers': matchingServersView,
   overview: overviewView,

@@ -16,6 +16,7 @@ export const shellWords = {
   api_documents: { en: 'API documentation', vi: 'Tài liệu API' },
   account: { en: 'Account', vi: 'Tài khoản' },
   section_monitoring: { en: 'Monitoring', vi: 'Giám sát' },
+  section_security: { en: 'Security', vi: 'Bảo mật' },
   section_administration: { en: 'Administration', vi: 'Quản trị' },
   theme: { en: 'Colours', vi: 'Màu sắc' },
   theme_auto: { en: 'As the system', vi: 'Theo hệ thống' },
@@ -49,6 +50,9 @@ export const shellWords = {
   page_rule: { en: 'Rule', vi: 'Quy tắc' },
   page_rule_new: { en: 'New rule', vi: 'Quy tắc mới' },
   page_rule_edit: { en: 'Edit rule', vi: 'Sửa quy tắc' },
+  page_findings: { en: 'Findings', vi: 'Phát hiện' },
+  page_finding: { en: 'Finding', vi: 'Phát hiện' },
+  page_exceptions: { en: 'Exceptions', vi: 'Ngoại lệ' },
   page_silences: { en: 'Silences', vi: 'Tắt tiếng' },
 
   live: { en: 'Live', vi: 'Trực tiếp' },

@@ -10,7 +10,7 @@ const t = textsOf(shellWords)
 const isOpen = signal(false)
 
 const isSeen = (name: PageName): boolean => sitePages[name].permissions.every(may)
-const sections = ['monitoring', 'administration'] as const
+const sections = ['monitoring', 'security', 'administration'] as const
 
 export const MenuButton = () => (
   <button

@@ -1,0 +1,204 @@
+// The findings that are open, the highest risk first: what waits, what is late, and whether scans and the matcher work.
+import { useState } from 'preact/hooks'
+import type { FindingRow, FindingsView, MatchingFindingsView } from '../../../views/findings.ts'
+import { findingsWords } from '../../../words/findings.ts'
+import { shellWords } from '../../../words/shell.ts'
+import { hrefTo, param, setParams } from '../../address/router.ts'
+import { count, duration, NOTHING } from '../../format.ts'
+import { Fault } from '../../parts/fault.tsx'
+import { FilterField, NothingMatches } from '../../parts/filter-field.tsx'
+import { noticeLine } from '../../parts/notice-line.ts'
+import { useSelection } from '../../parts/selection.ts'
+import { SelectionBar } from '../../parts/selection-bar.tsx'
+import { Skeleton } from '../../parts/skeleton.tsx'
+import { type Column, Table } from '../../parts/table.tsx'
+import { Time } from '../../parts/time.tsx'
+import { textsOf } from '../../session.ts'
+import { askView, usePageView } from '../../view.ts'
+import { ExceptionDialog, type ExceptionTarget, type ExceptionType } from './exception-dialog.tsx'
+import './findings.css'
+import { Due, PriorityMark, priorityText, stateText } from './finding-face.tsx'
+
+const t = textsOf(findingsWords)
+const shell = textsOf(shellWords)
+
+const HOUR_MS = 3_600_000
+
+const columns: readonly Column<FindingRow>[] = [
+  { key: 'priority', title: t('priority'), cell: row => <PriorityMark {...row} /> },
+  {
+    key: 'vulnerability',
+    title: t('vulnerability'),
+    isName: true,
+    cell: row => <a href={hrefTo('finding', { finding: row.id })}>{row.vulnId}</a>,
+  },
+  {
+    key: 'server',
+    title: t('server'),
+    cell: row =>
+      row.serverId === null ? (
+        t('no_server')
+      ) : (
+        <a class="text" href={hrefTo('server', { server: row.serverId })}>
+          {row.serverName}
+        </a>
+      ),
+  },
+  { key: 'package', title: t('package'), cell: row => <span class="text">{row.packageKey}</span> },
+  { key: 'installed', title: t('installed'), from: 'medium', cell: row => <span class="text">{row.installed}</span> },
+  {
+    key: 'fixed',
+    title: t('fixed_in'),
+    cell: row => <span class="text">{row.fix === 'fixed' ? row.fixed : t(`fix_${row.fix}`)}</span>,
+  },
+  {
+    key: 'notes',
+    title: t('state'),
+    cell: row =>
+      [row.isExploited ? t('exploited') : '', stateText(row)].filter(text => text !== '').join(', ') || NOTHING,
+  },
+  { key: 'due', title: t('due'), cell: row => <Due {...row} /> },
+  { key: 'risk', title: t('risk'), isNumber: true, from: 'medium', cell: row => count(row.risk) },
+  { key: 'first', title: t('first_seen'), from: 'wide', cell: row => <Time atMs={row.firstSeenAtMs} form="when" /> },
+]
+
+type TileProps = { readonly title: string; readonly number: number; readonly q: string }
+
+/** A number that nobody needs to look at is quiet. */
+const Tile = ({ title, number, q }: TileProps) => (
+  <a class={number === 0 ? 'tile calm' : 'tile'} href={hrefTo('findings', {}, { q })}>
+    <span class="tile-number">{count(number)}</span> <span>{title}</span>
+  </a>
+)
+
+const Numbers = ({ data: { byPriority, exploited } }: { readonly data: FindingsView }) => (
+  <section class="finding-numbers" aria-label={t('numbers')}>
+    <div class="tiles">
+      {(['p1', 'p2', 'p3', 'p4'] as const).map(priority => (
+        <Tile key={priority} title={priorityText(priority)} number={byPriority[priority]} q={`priority:${priority}`} />
+      ))}
+      <Tile title={t('exploited')} number={exploited} q="exploited:yes" />
+    </div>
+  </section>
+)
+
+/** How much of what there is was looked at, and by what: an empty list is good news only with it. */
+function Coverage({ data: { scans, matcher, overdue, dueSoon } }: { readonly data: FindingsView }) {
+  const { servers, scanned, stale, neverScanned, oldestAtMs } = scans
+  const known =
+    matcher.databaseHours === null
+      ? t('no_database')
+      : t('database', { age: duration(matcher.databaseHours * HOUR_MS) })
+  return (
+    <>
+      {matcher.isThere ? null : <p class="banner">{t('no_matcher')}</p>}
+      {matcher.fault === null ? null : <p class="banner text">{t('database_fault', { fault: matcher.fault })}</p>}
+      <p class="muted">
+        {t('overdue')}: {count(overdue)} · {t('due_soon')}: {count(dueSoon)} ·{' '}
+        {t('scans', { scanned, servers, stale, never: neverScanned })}{' '}
+        {oldestAtMs === null ? null : (
+          <>
+            {t('oldest')} <Time atMs={oldestAtMs} />.{' '}
+          </>
+        )}
+        {known}
+      </p>
+    </>
+  )
+}
+
+type Asked = { readonly type: ExceptionType; readonly target: ExceptionTarget }
+const noTarget: MatchingFindingsView = { ids: [], names: [] }
+
+type ListProps = {
+  readonly data: FindingsView
+  readonly total: number
+  readonly selection: ReturnType<typeof useSelection>
+}
+
+function FindingList({ data, total, selection }: ListProps) {
+  if (total === 0) return <p class="muted">{t('none')}</p>
+  if (data.matching === 0) return <NothingMatches />
+  return (
+    <Table
+      isTall
+      label={t('title')}
+      columns={columns}
+      rows={data.rows}
+      keyOf={row => row.id}
+      nameOf={row => `${row.vulnId} · ${row.packageKey} · ${row.serverName ?? t('no_server')}`}
+      hrefOf={row => hrefTo('finding', { finding: row.id })}
+      total={data.matching}
+      offset={data.offset}
+      onOffset={offset => setParams({ offset: offset || null }, 'replace')}
+      selection={selection}
+    />
+  )
+}
+
+/** What is chosen of the list: rows, or all that match; and what is asked for it. */
+function useAsking(data: FindingsView | null) {
+  const selection = useSelection()
+  const [asked, setAsked] = useState<Asked | null>(null)
+  const [allMatching, setAllMatching] = useState<MatchingFindingsView | null>(null)
+  const clear = (): void => {
+    selection.clear()
+    setAllMatching(null)
+  }
+  const selectMatching = async (): Promise<void> => {
+    const matching = await askView<MatchingFindingsView>('matching-findings', { q: param('q') }).catch(() => noTarget)
+    setAllMatching(matching)
+    selection.setAll(matching.ids, true)
+  }
+  const ask = (type: ExceptionType): void => {
+    const names = data?.rows.filter(row => selection.has(row.id)).map(row => row.vulnId) ?? []
+    setAsked({ type, target: allMatching ?? { ids: selection.all, names: [...new Set(names)] } })
+  }
+  return { selection, asked, ask, close: () => setAsked(null), clear, selectMatching }
+}
+
+export function FindingsPage() {
+  const { data, fault, reload } = usePageView<FindingsView>('findings')
+  const { selection, asked, ask, close, clear, selectMatching } = useAsking(data)
+  if (data === null) return fault === null ? <Skeleton lines={16} /> : <Fault fault={fault} onRetry={reload} />
+  const total = Object.values(data.byState).reduce((sum, number) => sum + number, 0)
+  const done = (): void => {
+    clear()
+    reload()
+  }
+  return (
+    <>
+      <div class="page-head">
+        <h1>{t('title')}</h1>
+        <span class="muted">{shell('rows_of', { count: data.matching, total })}</span>
+        <span role="status">{noticeLine.value}</span>
+      </div>
+      <Numbers data={data} />
+      <Coverage data={data} />
+      <div class="toolbar">
+        <FilterField facets={data.facets} />
+        <span class="finding-links">
+          <a href={hrefTo('findings', {}, { q: 'state:accepted' })}>{t('accepted_ones')}</a>
+          <a href={hrefTo('findings', {}, { q: 'state:resolved' })}>{t('resolved_ones')}</a>
+        </span>
+      </div>
+      <SelectionBar
+        selected={selection.size}
+        matching={data.matching}
+        onSelectMatching={() => void selectMatching()}
+        onClear={clear}
+      >
+        <button type="button" onClick={() => ask('accepted')}>
+          {t('accept')}
+        </button>
+        <button type="button" onClick={() => ask('false_positive')}>
+          {t('false_positive')}
+        </button>
+      </SelectionBar>
+      <FindingList data={data} total={total} selection={selection} />
+      {asked === null ? null : (
+        <ExceptionDialog type={asked.type} target={asked.target} onClose={close} onDone={done} />
+      )}
+    </>
+  )
+}

@@ -1,0 +1,204 @@
+// The findings of a company, the highest risk first, under a filter; what waits in all, how well the servers are
+// scanned, and what the matcher knows.
+import { sql } from 'drizzle-orm'
+import {
+  type FindingFilter,
+  findingKinds,
+  findingStatuses,
+  fixStatuses,
+  hiddenKinds,
+  priorities,
+} from '../../security/findings/finding-filter.ts'
+import { findingsByIds } from '../../security/findings/finding-list.ts'
+import { idsOfPage } from '../../security/findings/finding-page.ts'
+import { coverage, findingCounts, matcherState } from '../../security/findings/overview.ts'
+import { type FilterTerm, parseFilter } from '../address/filter.ts'
+import type { View, ViewContext } from './view.ts'
+
+const WINDOW = 120
+/** The most findings that a selection of all that match names: a request for an exception takes no more. */
+const MATCHING_MAX = 10_000
+export const SEES_KINDS = ['security.secrets.view', 'security.pii.view'] as const
+
+type FindingState = (typeof findingStatuses)[number]
+type Priority = (typeof priorities)[number]
+
+export type FindingRow = {
+  readonly id: string
+  readonly risk: number
+  readonly priority: Priority
+  readonly state: FindingState
+  readonly kind: (typeof findingKinds)[number]
+  readonly vulnId: string
+  readonly title: string | null
+  readonly packageKey: string
+  readonly installed: string
+  readonly fixed: string
+  readonly fix: (typeof fixStatuses)[number]
+  readonly isExploited: boolean
+  readonly needsReboot: boolean
+  readonly serverId: string | null
+  readonly serverName: string | null
+  readonly firstSeenAtMs: number
+  readonly dueAtMs: number | null
+}
+
+export type FindingsView = {
+  readonly open: number
+  readonly byPriority: Readonly<Record<Priority, number>>
+  readonly byState: Readonly<Record<FindingState, number>>
+  readonly exploited: number
+  readonly overdue: number
+  readonly dueSoon: number
+  readonly scans: {
+    readonly servers: number
+    readonly scanned: number
+    readonly stale: number
+    readonly neverScanned: number
+    readonly oldestAtMs: number | null
+  }
+  readonly matcher: {
+    readonly isThere: boolean
+    /** What it does with its database; null while it does not say. */
+    readonly state: string | null
+    readonly databaseHours: number | null
+    readonly fault: string | null
+  }
+  readonly facets: Readonly<Record<string, readonly (readonly [value: string, count: number])[]>>
+  readonly matching: number
+  readonly offset: number
+  readonly rows: readonly FindingRow[]
+}
+
+const CHOICES = { state: findingStatuses, kind: findingKinds, priority: priorities, fix: fixStatuses } as const
+
+/** The values of a key that the terms leave: those named, else all, without those excluded. Null: it is not named. */
+function valuesOf<T extends string>(terms: readonly FilterTerm[], all: readonly T[]): readonly T[] | undefined {
+  if (terms.length === 0) return undefined
+  const named = (isExcluded: boolean) =>
+    new Set(terms.filter(term => term.isExcluded === isExcluded).map(({ value }) => value.toLowerCase()))
+  const [chosen, excluded] = [named(false), named(true)]
+  return all.filter(value => (chosen.size === 0 || chosen.has(value)) && !excluded.has(value))
+}
+
+const KEYS = new Set([...Object.keys(CHOICES), 'exploited', 'cve', 'server'])
+
+/** What the terms ask for; null where nothing can meet them. Without a state: what is open. */
+async function toFilter(context: ViewContext, terms: readonly FilterTerm[]): Promise<FindingFilter | null> {
+  const of = (key: string) => terms.filter(term => term.key === key)
+  if (terms.some(({ key, operator }) => key !== null && (!KEYS.has(key) || operator !== '='))) return null
+  const words = terms.filter(term => term.key === null)
+  const [cves, names] = [of('cve'), of('server')]
+  if ([...words, ...cves, ...names].some(term => term.isExcluded) || cves.length > 1 || names.length > 1) return null
+  const chosen = {
+    status: valuesOf(of('state'), CHOICES.state) ?? (['open'] as const),
+    kind: valuesOf(of('kind'), CHOICES.kind),
+    priority: valuesOf(of('priority'), CHOICES.priority),
+    fix_status: valuesOf(of('fix'), CHOICES.fix),
+  }
+  const exploited = valuesOf(of('exploited'), ['yes', 'no'])
+  if ([...Object.values(chosen), exploited].some(values => values?.length === 0)) return null
+  const serverId = names[0] === undefined ? undefined : await serverOfName(context, names[0].value)
+  if (serverId === null) return null
+  return {
+    ...chosen,
+    kev: exploited?.length === 1 ? exploited[0] === 'yes' : undefined,
+    vuln_id: cves[0]?.value.toUpperCase(),
+    server_id: serverId,
+    search: words.length === 0 ? undefined : words.map(({ value }) => value).join(' '),
+    hidden_kinds: hiddenKinds({ permissions: { has: context.may } }),
+  }
+}
+
+/** Null: the company has no such server. */
+async function serverOfName({ hub, companyId }: ViewContext, name: string): Promise<string | null> {
+  const [row] = await hub.database.db.execute<{ id: string }>(sql`
+    select id from servers where company_id = ${companyId} and deleted_at is null and lower(name) = lower(${name}) limit 1`)
+  return row?.id ?? null
+}
+
+export const toFindingRow = ({
+  finding,
+  server,
+  title,
+}: Awaited<ReturnType<typeof findingsByIds>>[number]): FindingRow => ({
+  ...{ id: finding.id, risk: finding.risk, priority: finding.priority, state: finding.status, kind: finding.kind },
+  ...{ vulnId: finding.vulnId, title, packageKey: finding.packageKey, installed: finding.installedVersion },
+  ...{ fixed: finding.fixedVersion, fix: finding.fixStatus, isExploited: finding.kev },
+  ...{ needsReboot: finding.rebootRequired, serverId: server?.id ?? null, serverName: server?.name ?? null },
+  firstSeenAtMs: finding.firstSeenAt.getTime(),
+  dueAtMs: finding.slaDueAt?.getTime() ?? null,
+})
+
+async function windowOf(context: ViewContext, asked: number) {
+  const { hub, companyId, param } = context
+  const filter = await toFilter(context, parseFilter(param('q')))
+  if (filter === null) return { matching: 0, offset: 0, rows: [] }
+  const { db } = hub.database
+  const read = (offset: number) => idsOfPage(db, companyId, filter, { limit: WINDOW, offset })
+  let [offset, page] = [asked, await read(asked)]
+  if (page.ids.length === 0 && page.total > 0) {
+    offset = page.total - 1
+    page = await read(offset)
+  }
+  const rows = (await findingsByIds(db, companyId, page.ids)).map(toFindingRow)
+  return { matching: page.total, offset: page.total === 0 ? 0 : offset, rows }
+}
+
+const instantMs = (text: string | null): number | null => (text === null ? null : new Date(text).getTime())
+
+export const findingsView: View<FindingsView> = {
+  permissions: ['security.view'],
+  optional: SEES_KINDS,
+  params: ['q', 'offset'],
+  async make(context) {
+    const { hub, companyId, param } = context
+    const { db } = hub.database
+    const asked = Math.max(0, Math.floor(Number(param('offset')) || 0))
+    const [counts, scans, matcher, window] = await Promise.all([
+      findingCounts(db, companyId),
+      coverage(db, companyId, hub.now()),
+      matcherState(context),
+      windowOf(context, asked),
+    ])
+    return {
+      open: counts.by_status.open,
+      ...{ byPriority: counts.by_priority, byState: counts.by_status, exploited: counts.kev },
+      ...{ overdue: scans.overdue, dueSoon: scans.due_soon },
+      scans: {
+        ...{ servers: scans.servers, scanned: scans.scanned_servers, stale: scans.stale_hosts },
+        ...{ neverScanned: scans.never_scanned_hosts, oldestAtMs: instantMs(scans.oldest_scan_at) },
+      },
+      matcher: {
+        ...{ isThere: matcher.available, state: matcher.state, databaseHours: matcher.db_age_hours },
+        fault: matcher.fault,
+      },
+      facets: {
+        priority: Object.entries(counts.by_priority),
+        state: Object.entries(counts.by_status),
+        kind: Object.entries(counts.by_kind),
+        fix: fixStatuses.map(fix => [fix, -1] as const),
+        exploited: [['yes', counts.kev]],
+      },
+      ...window,
+    }
+  },
+}
+
+export type MatchingFindingsView = { readonly ids: readonly string[]; readonly names: readonly string[] }
+
+/** All findings that match, for what is done with them. */
+export const matchingFindingsView: View<MatchingFindingsView> = {
+  permissions: ['security.view'],
+  optional: SEES_KINDS,
+  params: ['q'],
+  async make(context) {
+    const { hub, companyId, param } = context
+    const filter = await toFilter(context, parseFilter(param('q')))
+    if (filter === null) return { ids: [], names: [] }
+    const { db } = hub.database
+    const { ids } = await idsOfPage(db, companyId, filter, { limit: MATCHING_MAX, offset: 0 })
+    const first = await findingsByIds(db, companyId, ids.slice(0, 3))
+    return { ids, names: first.map(({ finding }) => finding.vulnId) }
+  },
+}

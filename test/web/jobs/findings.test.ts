@@ -1,0 +1,140 @@
+// The job of who answers for security, in a real browser, by role and accessible name: what is worst, what mends it,
+// whom else it concerns, and a risk that one person asks to accept and another approves.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { Browser, Page } from 'playwright-core'
+import { type Tenant, TestHub } from '../../api/hub-harness.ts'
+import { enroll, eventOf, findingPayload, opened, scannedPayload, send } from '../../api/security-event.ts'
+import { closeContexts, sharedBrowser, violationsOf } from '../browser.ts'
+import { logIn, newPerson, slugOf } from '../visitor.ts'
+
+const HOSTILE = `lib<img src="x" onerror="alert(1)">`
+
+let hub: TestHub
+let browser: Browser
+let tenant: Tenant
+let serverId: string
+
+beforeAll(async () => {
+  hub = await TestHub.start({ 'rate.session_per_minute': 100_000, 'rate.web_per_minute': 100_000 })
+  browser = await sharedBrowser()
+  tenant = await hub.tenant(undefined, { planCode: 'business' })
+  serverId = (await tenant.call('POST', '/servers', { name: 'web-1' })).body.data.id
+  const { call } = await hub.matcher()
+  const items = [
+    {
+      ...{ vuln_id: 'CVE-2026-0002', title: 'Heap overflow in a parser', description: 'A <b>crafted</b> file.' },
+      ...{ severity: 'critical', kev: true, references: ['https://example.test/advisory', 'javascript:alert(1)'] },
+    },
+  ]
+  const stored = await call('PUT', '/vulnerabilities', { items })
+  expect([stored.status, stored.body.error]).toEqual([200, undefined])
+  const host = await enroll(tenant, call, { serverId })
+  const found = [
+    { vuln_id: 'CVE-2026-0001' },
+    { vuln_id: 'CVE-2026-0002', kev: true, cvss_score: 9.8, severity_label: 'critical', package_key: HOSTILE },
+    { vuln_id: 'CVE-2026-0003', cvss_score: 2, severity_label: 'low', fix_status: 'no_fix', fixed_version: '' },
+  ]
+  await send(call, [
+    eventOf(host, 'server.scanned', scannedPayload()),
+    ...found.map(finding => opened(host, findingPayload(finding))),
+  ])
+}, 120_000)
+afterAll(async () => {
+  await closeContexts()
+  await hub?.stop()
+}, 120_000)
+
+async function visit(path: string, companyId = tenant.companyId, rights: readonly string[] = ['*']): Promise<Page> {
+  const session = await logIn(hub.url, (await newPerson(hub, companyId, rights)).email)
+  const [name = '', value = ''] = session.cookie.split('=')
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, locale: 'en-GB' })
+  await context.addCookies([{ name, value, url: hub.url }])
+  const page = await context.newPage()
+  await page.goto(`${hub.url}/c/${slugOf(session)}${path}`)
+  return page
+}
+
+/** Nothing that axe-core knows to be wrong in either scheme, and nothing over the edge on a screen and a phone. */
+async function expectWellMade(page: Page): Promise<void> {
+  expect(await violationsOf(page)).toEqual([])
+  await page.emulateMedia({ colorScheme: 'dark' })
+  expect(await violationsOf(page, 'colour')).toEqual([])
+  await page.setViewportSize({ width: 360, height: 800 })
+  expect(await violationsOf(page)).toEqual([])
+  const over = 'document.documentElement.scrollWidth - document.documentElement.clientWidth'
+  expect(await page.evaluate<number>(over)).toBeLessThanOrEqual(0)
+  await page.setViewportSize({ width: 1280, height: 900 })
+  await page.emulateMedia({ colorScheme: 'light' })
+}
+
+const idOf = async (cve: string): Promise<string> =>
+  (await tenant.call('GET', `/security/findings?vuln_id=${cve}`)).body.data[0].id
+
+test('[SECU-007] the worst finding is read first with what mends it, and a risk is accepted once somebody else approves', async () => {
+  const page = await visit('/')
+  await page.getByRole('link', { name: 'Findings' }).click()
+  const rows = page.getByRole('row').filter({ has: page.getByRole('link', { name: /^CVE-/ }) })
+  await rows.nth(2).waitFor()
+  expect(await rows.getByRole('link', { name: /^CVE-/ }).allTextContents()).toEqual([
+    'CVE-2026-0002',
+    'CVE-2026-0001',
+    'CVE-2026-0003',
+  ])
+  await rows.first().getByText(HOSTILE).waitFor()
+  await page.getByText('1 of 1 server scanned').waitFor()
+  await expectWellMade(page)
+
+  await page.getByRole('link', { name: '1 Exploited' }).click()
+  await rows.nth(1).waitFor({ state: 'detached' })
+  await page.getByRole('link', { name: 'CVE-2026-0002' }).click()
+  await page.getByRole('heading', { name: 'CVE-2026-0002' }).waitFor()
+  await page.getByText(`Upgrade ${HOSTILE} from 3.0.1-1 to 3.0.1-2 on web-1. It is exploited.`).waitFor()
+  await page.getByText('A <b>crafted</b> file.').waitFor()
+  await page.getByRole('link', { name: 'https://example.test/advisory' }).waitFor()
+  expect(await page.getByRole('link', { name: 'javascript:alert(1)' }).count()).toBe(0)
+  await expectWellMade(page)
+
+  await page.getByRole('link', { name: 'Findings' }).click()
+  const filter = page.getByRole('combobox', { name: 'Filter' })
+  await filter.fill('server:WEB-1 -priority:p1 ')
+  await rows.filter({ hasText: 'CVE-2026-0002' }).waitFor({ state: 'detached' })
+  const [matching, reason] = [await rows.count(), 'Behind a firewall']
+  await page.getByRole('button', { name: `Select all ${matching} that match` }).click()
+  await page.getByRole('button', { name: 'Accept risk' }).click()
+  const dialog = page.getByRole('dialog', { name: 'Accept risk' })
+  await dialog.getByLabel('Reason').fill(reason)
+  await dialog.getByRole('button', { name: 'Ask for approval' }).click()
+  await dialog.waitFor({ state: 'detached' })
+  await page.getByText('Asked for; it waits for approval.').waitFor()
+
+  await page.getByRole('link', { name: 'Exceptions' }).click()
+  await page.getByRole('button', { name: `Reject “${reason}”` }).waitFor()
+  expect(await page.getByRole('button', { name: `Approve “${reason}”` }).count()).toBe(0)
+  await expectWellMade(page)
+
+  const approver = await visit('/exceptions')
+  await approver.getByRole('button', { name: `Approve “${reason}”` }).click()
+  await approver.getByRole('row').filter({ hasText: reason }).getByText('Approved').waitFor()
+  await approver.getByRole('link', { name: 'Findings' }).click()
+  await approver.getByRole('link', { name: 'Accepted ones' }).click()
+  const accepted = approver.getByRole('row').filter({ has: approver.getByRole('link', { name: /^CVE-/ }) })
+  await accepted.nth(matching - 1).waitFor()
+  expect(await accepted.count()).toBe(matching)
+  await accepted.first().getByText('Accepted').waitFor()
+}, 240_000)
+
+test('findings are shown to nobody of another company and to nobody without the right, whatever the address', async () => {
+  const id = await idOf('CVE-2026-0002')
+  const other = await hub.tenant(undefined, { planCode: 'business' })
+  const stranger = await visit(`/findings/${id}`, other.companyId)
+  await stranger
+    .getByRole('heading', { name: 'There is nothing here' })
+    .or(stranger.getByRole('alert'))
+    .first()
+    .waitFor()
+  expect(await stranger.getByText('CVE-2026-0002').count()).toBe(0)
+  const viewer = await visit('/findings', tenant.companyId, ['monitoring.view', 'servers.view'])
+  await viewer.getByText('security.view').first().waitFor()
+  expect(await viewer.getByText('CVE-2026-0002').count()).toBe(0)
+  expect(await viewer.getByRole('link', { name: 'Findings' }).count()).toBe(0)
+}, 120_000)
