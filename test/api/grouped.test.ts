@@ -4,7 +4,7 @@ import { Grouped } from '../../apps/hub/platform/grouped.ts'
 import { until } from '../support/until.ts'
 
 /** Works off numbers when it is told to; the groups that it was given. */
-function rig(groupMax: number, gapMs: number | null = null) {
+function rig(groupMax: number, gaps: { firstMs: number; nextMs: number } | null = null) {
   const groups: number[][] = []
   const gates: PromiseWithResolvers<void>[] = []
   const grouped = new Grouped(
@@ -16,7 +16,7 @@ function rig(groupMax: number, gapMs: number | null = null) {
       return asks.map(each => each * 10)
     },
     waiting => Math.min(waiting.length, groupMax),
-    gapMs,
+    gaps,
   )
   return { grouped, groups, gates }
 }
@@ -60,7 +60,7 @@ test('when the work fails, those of its group fail and the next go on', async ()
 })
 
 test('those that were answered together and come back one after the other go together again', async () => {
-  const { grouped, groups, gates } = rig(9, 60_000)
+  const { grouped, groups, gates } = rig(9, { firstMs: 60_000, nextMs: 60_000 })
   const first = [1, 2, 3].map(each => grouped.run('a', each))
   await until('the first group began', () => groups.length === 1)
   gates[0]?.resolve()
@@ -80,8 +80,8 @@ test('those that were answered together and come back one after the other go tog
   expect(await Promise.all(again)).toEqual([40, 50, 60])
 })
 
-test('one that comes alone after a group waits for no others for long', async () => {
-  const { grouped, groups, gates } = rig(9, 1)
+test('one that comes alone after a group waits for the next for a moment, not for as long as for the first', async () => {
+  const { grouped, groups, gates } = rig(9, { firstMs: 60_000, nextMs: 1 })
   const first = [1, 2, 3].map(each => grouped.run('a', each))
   await until('the first group began', () => groups.length === 1)
   gates[0]?.resolve()

@@ -21,8 +21,8 @@ import { lockTreeShared } from './subnet-tree.ts'
 
 /** Addresses that one transaction gives out at most. */
 const TOGETHER_MAX = 256
-/** Callers that were answered together and ask again come back within less time than this after each other. */
-const GAP_MS = 8
+/** Callers that were answered together and ask again come back within less time than this, and after each other. */
+const GAPS = { firstMs: 8, nextMs: 2 }
 
 type Row = Found<IpAddressRow>
 type Allocation = {
@@ -273,8 +273,7 @@ const groupsOf = new WeakMap<Hub, Grouped<Allocation, Ended>>()
 /** Registers the next free addresses of a subnet. Throws 422. */
 export async function allocate(asked: Allocation): Promise<Allocated> {
   const { hub, companyId } = asked.editor
-  const groups =
-    groupsOf.get(hub) ?? new Grouped((asks: readonly Allocation[]) => workOff(hub, asks), groupSize, GAP_MS)
+  const groups = groupsOf.get(hub) ?? new Grouped((asks: readonly Allocation[]) => workOff(hub, asks), groupSize, GAPS)
   groupsOf.set(hub, groups)
   const ended = await groups.run(`${companyId} ${asked.subnet_id}`, asked)
   if (ended instanceof ApiError) throw ended

@@ -11,19 +11,22 @@ type Waiting<Ask, Result> = {
 /** What waits for a key, and what is called when one more does. */
 type Queue<Ask, Result> = { readonly asks: Waiting<Ask, Result>[]; arrived: () => void }
 
+/** How long the first of those that come back is waited for, while nobody waits, and then each of the others. */
+type Gaps = { readonly firstMs: number; readonly nextMs: number }
+
 export class Grouped<Ask, Result> {
   /** What waits, by key; a key stands here while its work goes on. */
   private readonly waiting = new Map<string, Queue<Ask, Result>>()
 
   /**
    * `work` returns a result for each ask, in their order; when it throws, all of them fail. `take` says how many of
-   * those that wait, one at least, are done together. With `gapMs` the next group begins when as many wait as were done
+   * those that wait, one at least, are done together. With `gaps` the next group begins when as many wait as were done
    * together before, or when nobody came for so long.
    */
   constructor(
     private readonly work: (asks: readonly Ask[]) => Promise<readonly Result[]>,
     private readonly take: (waiting: readonly Ask[]) => number,
-    private readonly gapMs: number | null = null,
+    private readonly gaps: Gaps | null = null,
   ) {}
 
   /** The result of one ask. Those of a key go one after the other, in the order in which they came. */
@@ -44,7 +47,7 @@ export class Grouped<Ask, Result> {
 
   private async workOff(key: string, queue: Queue<Ask, Result>): Promise<void> {
     for (let before = 0; ; ) {
-      if (this.gapMs !== null && before > 1) await comeBack(queue, before, this.gapMs)
+      if (this.gaps !== null && before > 1) await comeBack(queue, before, this.gaps)
       if (queue.asks.length === 0) break
       const group = queue.asks.splice(0, Math.max(1, this.take(queue.asks.map(({ ask }) => ask))))
       try {
@@ -60,10 +63,10 @@ export class Grouped<Ask, Result> {
 }
 
 /** Waits until as many wait as before, or until nobody came for a while. */
-async function comeBack<Ask, Result>(queue: Queue<Ask, Result>, before: number, gapMs: number): Promise<void> {
+async function comeBack<Ask, Result>(queue: Queue<Ask, Result>, before: number, gaps: Gaps): Promise<void> {
   for (let isComing = true; isComing && queue.asks.length < before; ) {
     const { promise, resolve } = Promise.withResolvers<boolean>()
-    const timer = setTimeout(() => resolve(false), gapMs)
+    const timer = setTimeout(() => resolve(false), queue.asks.length === 0 ? gaps.firstMs : gaps.nextMs)
     queue.arrived = () => resolve(true)
     isComing = await promise
     clearTimeout(timer)

@@ -104,9 +104,11 @@ export async function rowsOfIds<Row extends CommonRow>(
 export const healthShown = (row: Found): string => (row.is_probe_old ? 'unknown' : row.health)
 
 function healthFilter({ table }: Kind) {
-  const isOld = sql`coalesce(${table.probe_until} < now(), false)`
+  // Written out, so that PostgreSQL knows how many rows meet it.
+  const isOld = sql`${table}.probe_until < now()`
+  const isFresh = sql`(${table}.probe_until is null or ${table}.probe_until >= now())`
   return filter(oneOf(healths), value =>
-    value === 'unknown' ? or(eq(table.health, 'unknown'), isOld) : and(eq(table.health, value), sql`not ${isOld}`),
+    value === 'unknown' ? or(eq(table.health, 'unknown'), isOld) : and(eq(table.health, value), isFresh),
   )
 }
 

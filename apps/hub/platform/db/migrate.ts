@@ -44,6 +44,7 @@ import dns from '../../../../sql/hub/0040_dns.sql' with { type: 'text' }
 import savedViews from '../../../../sql/hub/0041_saved_views.sql' with { type: 'text' }
 import toldOfAlerts from '../../../../sql/hub/0042_told_of_alerts.sql' with { type: 'text' }
 import resourceLists from '../../../../sql/hub/0043_resource_lists.sql' with { type: 'text' }
+import addressFilters from '../../../../sql/hub/0044_address_filters.sql' with { type: 'text' }
 import notedByStatement from '../../../../sql/hub/0045_noted_by_statement.sql' with { type: 'text' }
 import searchTags from '../../../../sql/hub/0046_search_tags.sql' with { type: 'text' }
 import iacFiles from '../../../../sql/hub/0048_iac_files.sql' with { type: 'text' }
@@ -110,6 +111,7 @@ export const migrations: readonly Migration[] = [
   { number: 41, name: 'saved_views', sql: savedViews },
   { number: 42, name: 'told_of_alerts', sql: toldOfAlerts },
   { number: 43, name: 'resource_lists', sql: resourceLists },
+  { number: 44, name: 'address_filters', sql: addressFilters },
   { number: 45, name: 'noted_by_statement', sql: notedByStatement },
   { number: 46, name: 'search_tags', sql: searchTags },
   { number: 48, name: 'iac_files', sql: iacFiles },
