@@ -10,6 +10,7 @@ import { enqueueNotifications, type Notification } from '../notifications/outbox
 import { fixedStatement } from '../platform/db/fixed-statement.ts'
 import { statementOfRows } from '../platform/db/statement-of-rows.ts'
 import { inTransaction, lockCompanies, type Tx, together } from '../platform/db/transaction.ts'
+import { countEvents } from '../platform/telemetry.ts'
 import { type AlertSet, loadAlertSet } from './alert-set.ts'
 import { contextOf, loadLookups } from './event-lookups.ts'
 import { batchOf, eventOf, type RejectReason } from './event-parse.ts'
@@ -150,17 +151,6 @@ async function storeMarks(tx: Tx, applied: readonly Applied[], { seqs, book }: H
 type EventResult = 'applied' | 'seen' | 'old' | RejectReason
 type Result = { readonly event: AlertEvent; readonly result: EventResult }
 
-/** Counts each combination once: the library takes longer to find a counter than to add to it. */
-function countResults(hub: Hub, results: readonly Result[]): void {
-  const counts = new Map<EventResult, Map<string, number>>()
-  for (const { event, result } of results) {
-    const byType = counts.get(result) ?? new Map<string, number>()
-    counts.set(result, byType.set(event.type, (byType.get(event.type) ?? 0) + 1))
-  }
-  for (const [result, byType] of counts)
-    for (const [type, count] of byType) hub.metrics.events.inc({ type, result }, count)
-}
-
 /**
  * Applies a batch. Events that were stored before and outdated ones are accepted and dropped; a rejected event does not
  * stop the others.
@@ -179,7 +169,10 @@ export async function receiveEvents(hub: Hub, body: unknown): Promise<EventsResp
   }
   const results = await applyOnce(hub, events)
   const accepted = new Set(results.filter(item => item.result !== 'unknown_server').map(item => item.event.event_id))
-  countResults(hub, results)
+  countEvents(
+    hub.metrics.events,
+    results.map(({ event, result }) => ({ type: event.type, result })),
+  )
   for (const { event, result } of results) {
     if (result === 'unknown_server' && !accepted.has(event.event_id))
       rejected.push({ event_id: event.event_id, reason: result })

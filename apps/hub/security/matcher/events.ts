@@ -9,6 +9,7 @@ import {
 } from '../../../../core/lifecycle/finding.ts'
 import type { Hub } from '../../hub-context.ts'
 import { inTransaction, type Tx, together } from '../../platform/db/transaction.ts'
+import { countEvents } from '../../platform/telemetry.ts'
 import {
   findingKeyOf,
   insertFindings,
@@ -201,8 +202,11 @@ export async function receiveEvents(hub: Hub, body: unknown): Promise<EventsResp
   const results = await applyOnce(hub, events)
   const reasons = new Map<string, RejectReason>()
   const accepted = new Set<string>()
+  countEvents(
+    hub.metrics.securityEvents,
+    results.map(({ event, result }) => ({ type: result === 'unsupported_type' ? 'other' : event.type, result })),
+  )
   for (const { event, result } of results) {
-    hub.metrics.securityEvents.inc({ type: result === 'unsupported_type' ? 'other' : event.type, result })
     if (isRejected(result)) reasons.set(event.event_id, result)
     else accepted.add(event.event_id)
   }
