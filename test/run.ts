@@ -268,10 +268,10 @@ async function runSamplesOverHttp(): Promise<Outcome> {
 const startsExecutables = /^test\/(agent|api|ingest|matcher\/with-hub|redis|system|web|worker)(\/|$)/
 
 /**
- * Folders whose tests run the hub in their own process, for a minute: what the last tier of the compiler makes of it
- * takes a tenth of the processor, and would pay after that.
+ * Folders whose tests run the programs for a minute, inside or beside them: what the last tier of the compiler makes of
+ * them takes up to a tenth of the processor, and would pay after that.
  */
-const hasHubInside = /^test\/(api|web)$/
+const runsBriefly = /^test\/(agent|api|ingest|redis|system|web(\/jobs)?|worker\/(admin|alerts|servers))$/
 
 /** The tests of a folder as steps. */
 function stepsOfFolder(folder: string): Step[] {
@@ -279,7 +279,7 @@ function stepsOfFolder(folder: string): Step[] {
   const isAfterBuild = startsExecutables.test(folder)
   const more: Record<string, string> = {
     ...(isAfterBuild ? { CHECK_COMPILED: '1' } : {}),
-    ...(hasHubInside.test(folder) ? { BUN_JSC_useFTLJIT: '0' } : {}),
+    ...(runsBriefly.test(folder) ? { BUN_JSC_useFTLJIT: '0' } : {}),
   }
   const after = isAfterBuild ? { after: 'build' } : {}
   const parts = partsOfFolder[folder] ?? 1
