@@ -11,7 +11,8 @@ import { answer, answerList, named, string, wordOf } from '../platform/http/resp
 import { type Route, type RouteContext, route } from '../platform/http/route.ts'
 import { approvalSample } from './approval-texts.ts'
 import { changeChannel, channelCollection, createChannel, deleteChannel, testChannel } from './channels.ts'
-import { deliveryCollection, queuedResponse, redeliver } from './deliveries.ts'
+import { deliveryCollection, queuedResponse } from './deliveries.ts'
+import { redeliver } from './delivery-outcome.ts'
 import { resourceSample } from './resource-texts.ts'
 import { securitySample } from './security-texts.ts'
 import {

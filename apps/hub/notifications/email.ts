@@ -1,7 +1,8 @@
 // One attempt of an e-mail delivery over SMTP.
 import type { Hub } from '../hub-context.ts'
 import type { JobPayload } from '../platform/jobs/jobs.ts'
-import { type Delivery, giveUpDelivery, loadWaitingDelivery, recordTry, refuseDelivery } from './deliveries.ts'
+import type { Delivery } from './deliveries.ts'
+import { giveUpDelivery, loadWaitingDelivery, recordTry, refuseDelivery } from './delivery-outcome.ts'
 import { admitMail, type Footer, giveMailBack } from './mail-address.ts'
 import { languageOf } from './templates.ts'
 

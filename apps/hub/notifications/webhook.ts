@@ -9,7 +9,7 @@ import { webhooks } from '../platform/db/schema-identity.ts'
 import { type JobPayload, PermanentJobFailure } from '../platform/jobs/jobs.ts'
 import { callAddress, resolveTarget } from '../platform/outbound-guard.ts'
 import { wayOutOf } from '../way-out/forward-proxy.ts'
-import { giveUpDelivery, loadWaitingDelivery, recordTry, refuseDelivery } from './deliveries.ts'
+import { giveUpDelivery, loadWaitingDelivery, recordTry, refuseDelivery } from './delivery-outcome.ts'
 
 /** Where a webhook may be sent: one of the addresses is connected to. */
 type Destination = { readonly url: URL; readonly addresses: readonly string[] }
