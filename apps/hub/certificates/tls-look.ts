@@ -1,7 +1,7 @@
 // What a TLS server shows of itself: its certificates in the order in which it sends them. Nothing of them is trusted,
 // nothing is sent to it. Whoever calls has checked the address.
 import { connect, type DetailedPeerCertificate, type TLSSocket } from 'node:tls'
-import { type ForwardProxy, NoConnection, openConnection } from '../platform/connection.ts'
+import { type ForwardProxy, NoConnection, openConnection } from '../platform/open-connection.ts'
 
 const TIMEOUT_MS = 10_000
 const CERTIFICATES_MAX = 10

@@ -2,7 +2,7 @@
 
 import { Type } from '@sinclair/typebox'
 import { limits } from '../../../core/limits.ts'
-import { refuseManaged } from '../bindings/managed.ts'
+import { refuseManaged } from '../bindings/manifest-lock.ts'
 import { list } from '../platform/http/list.ts'
 import { paged, pageOf, pageQuery } from '../platform/http/paging.ts'
 import { boolean, integer, oneOf, optional, scope, text } from '../platform/http/request-schema.ts'

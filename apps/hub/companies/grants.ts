@@ -2,7 +2,7 @@
 import { and, asc, eq, sql } from 'drizzle-orm'
 import { auditRequest } from '../audit/audit.ts'
 import { refuseActOn } from '../identity/may-act-on.ts'
-import { referredUser } from '../identity/people.ts'
+import { referredUser } from '../identity/users-and-roles.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { userCompanyGrants, users } from '../platform/db/schema-identity.ts'
 import { inTransaction } from '../platform/db/transaction.ts'

@@ -1,7 +1,7 @@
 // REST: /connections (group "Connections").
 import { Type } from '@sinclair/typebox'
 import { directions } from '../../../core/network/dependency-graph.ts'
-import { refuseManaged } from '../bindings/managed.ts'
+import { refuseManaged } from '../bindings/manifest-lock.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
 import { list } from '../platform/http/list.ts'
 import { integer, oneOf, optional } from '../platform/http/request-schema.ts'

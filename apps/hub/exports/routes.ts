@@ -1,6 +1,6 @@
 // REST: /exports and their schedules (decisions ).
 import { Type } from '@sinclair/typebox'
-import { refuseManaged } from '../bindings/managed.ts'
+import { refuseManaged } from '../bindings/manifest-lock.ts'
 import { list } from '../platform/http/list.ts'
 import { boolean, oneOf, optional, text } from '../platform/http/request-schema.ts'
 import { resourceRoutes } from '../platform/http/resource.ts'

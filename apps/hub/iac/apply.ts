@@ -10,7 +10,7 @@ import { inTransaction, lockCompany, type Tx } from '../platform/db/transaction.
 import { ApiError } from '../platform/http/api-error.ts'
 import { type Language, render } from '../platform/http/api-texts.ts'
 import { toApiError } from '../platform/http/respond.ts'
-import { type Applier, actingContext, hubWithin, loadApplier } from './acting.ts'
+import { type Applier, actingContext, hubWithin, loadApplier } from './act-as-applier.ts'
 import { isKindPermissionNeeded } from './iac-settings.ts'
 import { manifestKind } from './kinds/kinds.ts'
 import { addRunEvent } from './run-events.ts'

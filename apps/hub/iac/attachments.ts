@@ -10,7 +10,7 @@ import { inTransaction } from '../platform/db/transaction.ts'
 import { ApiError, invalidField, notFound } from '../platform/http/api-error.ts'
 import { isUuid } from '../platform/http/request-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
-import { hubWithin } from './acting.ts'
+import { hubWithin } from './act-as-applier.ts'
 
 const ATTACHMENTS_MAX = 10
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/

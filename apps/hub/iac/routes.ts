@@ -18,7 +18,7 @@ import { manifestSchema } from './manifest-schema.ts'
 import { manifestYaml } from './manifest-yaml.ts'
 import { keptDescription } from './plain-html.ts'
 import { planFiles } from './plan.ts'
-import { presentRun } from './run-list.ts'
+import { presentRun } from './present-run.ts'
 import {
   attachmentResponse,
   exportedManifest,

@@ -6,6 +6,9 @@ import { email, listOf, oneOf, optional, text, timeZone, uuid } from '../platfor
 import { resourceRoutes } from '../platform/http/resource.ts'
 import { answerList, string } from '../platform/http/response-schema.ts'
 import { type Route, route } from '../platform/http/route.ts'
+import { assignablePermissions } from './permission-keys.ts'
+import { roleCollection } from './role-list.ts'
+import { userCollection } from './user-list.ts'
 import {
   addUser,
   changeUser,
@@ -15,10 +18,7 @@ import {
   saveRole,
   setUserEnabled,
   setUserRoles,
-} from './people.ts'
-import { assignablePermissions } from './permission-keys.ts'
-import { roleCollection } from './role-list.ts'
-import { userCollection } from './user-list.ts'
+} from './users-and-roles.ts'
 
 const TAG = 'Identity and permissions'
 const VIEW = ['identity.view']

@@ -14,9 +14,9 @@ import { tokenRateMax } from '../platform/http/request-rate.ts'
 import { isUuid } from '../platform/http/request-schema.ts'
 import { createToken, tokenLifeMs } from './accounts.ts'
 import { refuseAbove } from './may-act-on.ts'
-import { permissionsOfUser } from './people.ts'
 import { effectivePermissions, expandPermissions, isAssignable, wildcard } from './permission-keys.ts'
 import { findUser, type UserRow } from './user-list.ts'
+import { permissionsOfUser } from './users-and-roles.ts'
 
 export const issuePermission = 'api-tokens.manage'
 const SHOWN_MAX = 500

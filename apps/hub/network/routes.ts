@@ -1,6 +1,6 @@
 // REST: /subnets and /ips (groups "Subnets" and "IPs").
 import { Type } from '@sinclair/typebox'
-import { refuseManaged } from '../bindings/managed.ts'
+import { refuseManaged } from '../bindings/manifest-lock.ts'
 import { list } from '../platform/http/list.ts'
 import { Reply } from '../platform/http/reply.ts'
 import { boolean, instant, integer, oneOf, optional, text, uuid } from '../platform/http/request-schema.ts'

@@ -6,8 +6,8 @@ import { isIP } from 'node:net'
 import pTimeout from 'p-timeout'
 import { isCallableAddress } from '../../../core/network/callable-address.ts'
 import type { HubConfig } from '../config.ts'
-import { type ForwardProxy, openConnection, requestOver, secure } from './connection.ts'
 import { invalidField } from './http/api-error.ts'
+import { type ForwardProxy, openConnection, requestOver, secure } from './open-connection.ts'
 
 const LOOKUP_MS = 10_000
 const BODY_BYTES_MAX = 256 * 1024

@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { isObject, type Unchecked } from '../../../core/json-object.ts'
 import { type ConfigFormat, configFormats } from '../../../core/proxies/proxy-config.ts'
-import { refuseManaged } from '../bindings/managed.ts'
+import { refuseManaged } from '../bindings/manifest-lock.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
 import { invalidField } from '../platform/http/api-error.ts'
 import type { Words } from '../platform/http/api-texts.ts'

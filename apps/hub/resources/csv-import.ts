@@ -3,7 +3,7 @@
 import { Type } from '@sinclair/typebox'
 import { type SQL, sql } from 'drizzle-orm'
 import type { Unchecked } from '../../../core/json-object.ts'
-import { refuseManaged } from '../bindings/managed.ts'
+import { refuseManaged } from '../bindings/manifest-lock.ts'
 import { inTrial, type Tx } from '../platform/db/transaction.ts'
 import { ApiError, invalidField } from '../platform/http/api-error.ts'
 import { type Words, words } from '../platform/http/api-texts.ts'

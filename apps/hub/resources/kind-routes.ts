@@ -3,7 +3,7 @@
 
 import { type TSchema, Type } from '@sinclair/typebox'
 import { isObject, type Unchecked } from '../../../core/json-object.ts'
-import { refuseManaged } from '../bindings/managed.ts'
+import { refuseManaged } from '../bindings/manifest-lock.ts'
 import { inTransaction, type Tx } from '../platform/db/transaction.ts'
 import { notFound } from '../platform/http/api-error.ts'
 import { collection } from '../platform/http/collection.ts'

@@ -5,7 +5,7 @@ import { limits } from '../../../core/limits.ts'
 import { boolean, integer, optional, text } from '../platform/http/request-schema.ts'
 import { amount, answer, id, named, nullable, string, time } from '../platform/http/response-schema.ts'
 import { type Route, route } from '../platform/http/route.ts'
-import { presentSettings, retentionOf, settingsOf, updateSettings } from './settings.ts'
+import { presentSettings, retentionOf, settingsOf, updateSettings } from './monitoring-settings.ts'
 
 const TAG = 'Monitoring overview and settings'
 const COUNT_MAX = 1_000_000

@@ -3,7 +3,7 @@
 import { Type } from '@sinclair/typebox'
 import { frequencies } from '../../../core/lifecycle/silence-windows.ts'
 import { limits } from '../../../core/limits.ts'
-import { refuseManaged } from '../bindings/managed.ts'
+import { refuseManaged } from '../bindings/manifest-lock.ts'
 import { list } from '../platform/http/list.ts'
 import {
   instant,

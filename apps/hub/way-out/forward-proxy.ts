@@ -3,7 +3,7 @@
 import { sql } from 'drizzle-orm'
 import { isDirectTarget, parseProxyUrl } from '../../../core/proxies/site-fields.ts'
 import type { Hub } from '../hub-context.ts'
-import { type ForwardProxy, NoConnection } from '../platform/connection.ts'
+import { type ForwardProxy, NoConnection } from '../platform/open-connection.ts'
 import { resolveTarget } from '../platform/outbound-guard.ts'
 
 type Stored = {

@@ -2,7 +2,7 @@
 
 import { Type } from '@sinclair/typebox'
 import { severities } from '../../../core/alerting/rules/rule.ts'
-import { refuseManaged } from '../bindings/managed.ts'
+import { refuseManaged } from '../bindings/manifest-lock.ts'
 import { queuedResponse, webhookDeliveries } from '../notifications/deliveries.ts'
 import { redeliver } from '../notifications/delivery-outcome.ts'
 import { templateTypes } from '../notifications/templates.ts'

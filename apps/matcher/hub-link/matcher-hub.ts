@@ -2,7 +2,7 @@
 import { backoffMs } from '../../../core/backoff.ts'
 import type { SecurityEvent } from '../../../core/matching/finding-event.ts'
 import { HubConnection, type HubConnectionOptions, type HubResponse } from '../../hub-link/hub-connection.ts'
-import { Pace, type PaceKind } from './pace.ts'
+import { Pace, type PaceKind } from './hub-request-rate.ts'
 
 const PREFIX = '/api/v1/security/matcher'
 /** What an agent waits for is given up sooner than what waits in the outbox. */

@@ -1,8 +1,8 @@
 // How many requests the hub gets in a minute.
 import { expect, test } from 'bun:test'
 import { pino } from 'pino'
+import { Pace } from '../../../apps/matcher/hub-link/hub-request-rate.ts'
 import { MatcherHub, PACED } from '../../../apps/matcher/hub-link/matcher-hub.ts'
-import { Pace } from '../../../apps/matcher/hub-link/pace.ts'
 
 test('[MAT-170] no minute has more than 590 requests, whichever minute is looked at', () => {
   let nowMs = 0
