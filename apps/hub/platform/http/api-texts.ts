@@ -81,7 +81,7 @@ const texts = {
   unknown_reference: { en: 'does not exist in this company', vi: 'không tồn tại trong công ty này' },
   taken: { en: 'is already taken', vi: 'đã được sử dụng' },
   referred_to: {
-    en: 'It is in use: {count} others name it.',
+    en: 'It is in use (named by {count}).',
     vi: 'Đang được sử dụng: có {count} đối tượng khác tham chiếu đến.',
   },
   cidr: {

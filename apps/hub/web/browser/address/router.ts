@@ -31,9 +31,12 @@ function withParams(before: URLSearchParams, changes: Params): string {
   return text === '' ? '' : `?${text}`
 }
 
+const noParams: Params = {}
+
 /** The address of a page: `hrefTo('server', { server: id }, { from: 'now-6h' })`. */
-export const hrefTo = (name: PageName, path: Readonly<Record<string, string>> = {}, query: Params = {}): string =>
-  BASE + pathOf(name, path) + withParams(new URLSearchParams(), query)
+export const hrefTo = (name: PageName, path: Readonly<Record<string, string>> = {}, query: Params = noParams): string =>
+  // Each row of a list has a link: nothing is made that is not needed.
+  BASE + pathOf(name, path) + (query === noParams ? '' : withParams(new URLSearchParams(), query))
 
 const listeners = new Set<() => void>()
 /** Called before the page changes, as to ask about what was typed and not saved. */

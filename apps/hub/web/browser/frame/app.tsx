@@ -10,6 +10,7 @@ import { clockMs, connection, dataAtMs } from '../connection/live.ts'
 import { fullTime } from '../format.ts'
 import { lateParts } from '../late-parts.ts'
 import { pageFiles } from '../pages/all-pages.ts'
+import { collectorState } from '../parts/collector-banner.tsx'
 import { Fault, NoPermission } from '../parts/fault.tsx'
 import { Skeleton } from '../parts/skeleton.tsx'
 import { company, may, textsOf } from '../session.ts'
@@ -57,6 +58,7 @@ function CurrentPage() {
   return failed === name ? <Fault fault={notLoaded} onRetry={() => tries.value++} /> : <Skeleton />
 }
 
+/** At the foot of the screen and last in the page, so that nothing moves when one comes or goes. */
 function Banners() {
   return (
     <div class="banners">
@@ -70,6 +72,11 @@ function Banners() {
           {t('gone_banner')}
         </p>
       ) : null}
+      {collectorState.value === 'ok' ? null : (
+        <p class="banner" role="status">
+          {t(`collector_${collectorState.value}`)}
+        </p>
+      )}
       {waitingSeconds.value > 0 ? (
         <p class="banner" role="status">
           {t('too_many', { seconds: waitingSeconds.value })}
@@ -117,8 +124,8 @@ export const App = () => (
         <p class="print-only">
           {company.name} · {fullTime(clockMs.value)}
         </p>
-        <Banners />
         <CurrentPage />
+        <Banners />
       </main>
     </div>
     <Overlay />

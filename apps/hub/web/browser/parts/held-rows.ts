@@ -1,5 +1,6 @@
-// Rows of a live list do not move under a pointer, a finger or the focus: while somebody is at the list, what is shown
-// keeps its order, values change in place, and rows that are new wait behind a button.
+// Rows of a live list do not move under a pointer, a finger or the focus, nor while somebody has just come or does
+// something: what is shown keeps its order, values change in place, and rows that are new wait behind a button. On a
+// screen that nobody touches they come by themselves.
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { changeCount } from '../api.ts'
 
@@ -13,6 +14,16 @@ type Held<Row> = Shown<Row> & {
 
 /** Where nothing hovers, a finger may be on its way to a row at any time: rows always wait. */
 const touched = matchMedia('(hover: none)')
+
+/** Who has just come or done something reads for so long, wherever the pointer is. */
+const READING_MS = 10_000
+const LOOK_EVERY_MS = 1_000
+let lastActMs = performance.now()
+for (const act of ['pointermove', 'pointerdown', 'keydown', 'wheel'])
+  addEventListener(act, () => (lastActMs = performance.now()), { passive: true, capture: true })
+
+const isReading = (sinceMs: number): boolean =>
+  !document.hidden && performance.now() - Math.max(lastActMs, sinceMs) < READING_MS
 
 type Place = { readonly current: HTMLElement | null }
 
@@ -38,16 +49,29 @@ function useIsBusy(places: readonly Place[]): { current: boolean } {
   return busy
 }
 
+/** Draws what waits as soon as nobody reads any more. */
+function useEndOfReading(mayCome: () => boolean, draw: () => void): void {
+  useEffect(() => {
+    const timer = setInterval(() => {
+      if (mayCome()) draw()
+    }, LOOK_EVERY_MS)
+    return () => clearInterval(timer)
+  }, [])
+}
+
 /**
  * What a table shows of what it is given. `question` is what the rows answer, as the filter and the order: the answer
- * to another question, and what comes of an act of one's own, is shown at once.
+ * to another question, and what comes of an act of one's own, is shown at once. `isEager`: new rows are what one
+ * waits for, and wait themselves only for who is at the list.
  */
 export function useHeldRows<Row>(
   places: readonly Place[],
   given: Shown<Row>,
   question: string,
   keyOf: (row: Row) => string,
+  isEager: boolean,
 ): Held<Row> {
+  const [sinceMs] = useState(() => performance.now())
   const busy = useIsBusy(places)
   const [, draw] = useState(0)
   const asked = `${changeCount.value} ${question}`
@@ -55,20 +79,24 @@ export function useHeldRows<Row>(
   const { current } = shown
   const keys = given.rows.map(keyOf)
   const isReleased = useRef(false)
+  const isWaiting = useRef(false)
+  useEndOfReading(
+    () => isWaiting.current && !busy.current && !touched.matches && !isReading(sinceMs),
+    () => draw(times => times + 1),
+  )
   const release = () => {
     busy.current = false
     isReleased.current = true
     draw(times => times + 1)
   }
-  if (current.rows.length === keys.length && current.rows.every((row, at) => keyOf(row) === keys[at])) {
+  const isSame = current.rows.length === keys.length && current.rows.every((row, at) => keyOf(row) === keys[at])
+  const isHeld = (busy.current || touched.matches || (!isEager && isReading(sinceMs))) && !isReleased.current && !isSame
+  const isAnother = current.asked !== asked || current.offset !== given.offset
+  isWaiting.current = isHeld && !isAnother
+  if (!isWaiting.current) {
+    if (!isSame) isReleased.current = false
     // The answer to what was asked meanwhile may be on its way still: it is not held back.
-    shown.current = { ...given, asked: current.asked }
-    return { ...given, waiting: null, release }
-  }
-  const isHeld = (busy.current || touched.matches) && !isReleased.current
-  if (current.asked !== asked || current.offset !== given.offset || !isHeld) {
-    isReleased.current = false
-    shown.current = { ...given, asked }
+    shown.current = { ...given, asked: isSame ? current.asked : asked }
     return { ...given, waiting: null, release }
   }
   const newest = new Map(given.rows.map((row, at) => [keys[at], row]))

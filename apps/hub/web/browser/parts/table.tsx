@@ -1,9 +1,11 @@
 // A table of any length: only the rows near what is seen are in the document. Where rows come in windows, the table
 // asks for the window that is seen. Rows keep their height, so nothing shifts; on a phone each row is a card.
+import { computed } from '@preact/signals'
 import type { ComponentChildren, RefObject } from 'preact'
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { shellWords } from '../../words/shell.ts'
 import { currentPage, currentSearch, param, setParams } from '../address/router.ts'
+import { density } from '../frame/preferences.ts'
 import { textsOf } from '../session.ts'
 import { useHeldRows } from './held-rows.ts'
 import type { Selection } from './selection.ts'
@@ -39,12 +41,16 @@ type Props<Row> = {
   readonly selection?: Selection | undefined
   /** On a phone a row needs a higher card than usual. */
   readonly isTall?: boolean
+  /** New rows are what one waits for: they come unless one is at the list. */
+  readonly isEager?: boolean
   /** Opened by Enter while the row has the focus. */
   readonly hrefOf?: (row: Row) => string
 }
 
 /** Rows above and below what is seen. */
 const OVERSCAN = 8
+/** Rows come and go by so many: each time the browser lays the table out and paints it, however few they are. */
+const STEP = 4
 /** The next window is asked for while so many rows of this one are still ahead, */
 const NEAR = 30
 /** and it begins so many rows before what is seen: most of it lies where one scrolls to. */
@@ -59,6 +65,8 @@ const JUMP_ROWS = 200
 const rowHeight = (body: HTMLElement | null): number =>
   Number.parseFloat(getComputedStyle(body ?? document.documentElement).getPropertyValue('--row')) || 40
 
+const stepDown = (rows: number): number => Math.floor(rows / STEP) * STEP
+
 type Seen = { readonly from: number; readonly to: number }
 
 /** Which rows are seen, in a document that scrolls as a whole. */
@@ -66,26 +74,31 @@ function useSeen(body: { readonly current: HTMLElement | null }, total: number):
   const [seen, setSeen] = useState<Seen>({ from: 0, to: 30 })
   useEffect(() => {
     let frame = 0
+    // Not asked for in each frame: the browser would have to work out all styles first.
+    let height = rowHeight(body.current)
     const look = () => {
       frame = 0
       const top = body.current?.getBoundingClientRect().top ?? 0
-      const height = rowHeight(body.current)
-      const from = Math.max(0, Math.floor(-top / height) - OVERSCAN)
-      const to = Math.min(total, Math.ceil((innerHeight - top) / height) + OVERSCAN)
+      const from = stepDown(Math.max(0, -top / height - OVERSCAN))
+      const to = Math.min(total, stepDown((innerHeight - top) / height + OVERSCAN) + STEP)
       setSeen(before => (before.from === from && before.to === to ? before : { from, to: Math.max(from, to) }))
     }
     const later = () => {
       frame ||= requestAnimationFrame(look)
     }
+    const anew = () => {
+      height = rowHeight(body.current)
+      later()
+    }
     look()
     addEventListener('scroll', later, { passive: true })
-    addEventListener('resize', later)
+    addEventListener('resize', anew)
     return () => {
       cancelAnimationFrame(frame)
       removeEventListener('scroll', later)
-      removeEventListener('resize', later)
+      removeEventListener('resize', anew)
     }
-  }, [body, total])
+  }, [body, total, density.value])
   return seen
 }
 
@@ -177,19 +190,44 @@ const Waiting = ({ count, place, onRelease }: WaitingProps) => (
 )
 
 /** What the rows are asked by: the address, without the window that is seen. */
-function questionOf(): string {
+const question = computed((): string => {
   const search = currentSearch()
   search.delete('offset')
   return `${currentPage.value?.name} ${search}`
+})
+
+/**
+ * The rows, with those of before in place of what has come anew and says the same: an answer brings all rows, and
+ * most of them as they were. What is the same is not drawn again.
+ */
+function useKnownRows<Row>(rows: readonly Row[], keyOf: (row: Row) => string): readonly Row[] {
+  const known = useRef<ReadonlyMap<string, Row>>(new Map())
+  return useMemo(() => {
+    const shown = rows.map(row => {
+      const before = known.current.get(keyOf(row))
+      return before !== undefined && JSON.stringify(before) === JSON.stringify(row) ? before : row
+    })
+    known.current = new Map(shown.map(row => [keyOf(row), row]))
+    return shown
+  }, [rows])
 }
 
 export function Table<Row>(props: Props<Row>) {
   const { columns, keyOf, selection } = props
   const body = useRef<HTMLTableSectionElement>(null)
-  const given = { rows: props.rows, total: props.total ?? props.rows.length, offset: props.offset ?? 0 }
+  const given = {
+    rows: useKnownRows(props.rows, keyOf),
+    ...{ total: props.total ?? props.rows.length, offset: props.offset ?? 0 },
+  }
   // Who goes from a row to the button is at the list all the way.
   const [whole, held] = [useRef<HTMLTableElement>(null), useRef<HTMLDivElement>(null)]
-  const { rows, total, offset, waiting, release } = useHeldRows([whole, held], given, questionOf(), keyOf)
+  const { rows, total, offset, waiting, release } = useHeldRows(
+    [whole, held],
+    given,
+    question.value,
+    keyOf,
+    props.isEager === true,
+  )
   const seen = useSeen(body, total)
   const from = Math.max(seen.from, offset)
   const to = Math.max(from, Math.min(seen.to, offset + rows.length))

@@ -2,10 +2,16 @@
 import { clockMs } from '../connection/live.ts'
 import { ago, fullTime, whenText } from '../format.ts'
 
-type Props = { readonly atMs: number; readonly form?: 'ago' | 'when' }
+/** `ago`: what has happened, which a clock that is a little behind does not make the future; `until`: what may come. */
+type Props = { readonly atMs: number; readonly form?: 'ago' | 'until' | 'when' }
+
+function textOf(atMs: number, form: NonNullable<Props['form']>): string {
+  if (form === 'when') return whenText(atMs, clockMs.value)
+  return ago(form === 'ago' ? Math.min(atMs, clockMs.value) : atMs, clockMs.value)
+}
 
 export function Time({ atMs, form = 'ago' }: Props) {
-  const text = form === 'ago' ? ago(atMs, clockMs.value) : whenText(atMs, clockMs.value)
+  const text = textOf(atMs, form)
   return (
     <time dateTime={new Date(atMs).toISOString()} title={fullTime(atMs)}>
       {text}

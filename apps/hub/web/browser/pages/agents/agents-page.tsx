@@ -9,6 +9,7 @@ import { NOTHING } from '../../format.ts'
 import { ConfirmDialog } from '../../parts/confirm-dialog.tsx'
 import { Fault } from '../../parts/fault.tsx'
 import { FilterField, NothingMatches } from '../../parts/filter-field.tsx'
+import { NothingYet } from '../../parts/nothing-yet.tsx'
 import { useSelection } from '../../parts/selection.ts'
 import { Skeleton } from '../../parts/skeleton.tsx'
 import { StateMark } from '../../parts/state-mark.tsx'
@@ -149,7 +150,7 @@ export function AgentsPage() {
           </button>
         ) : null}
       </div>
-      {data.total === 0 ? <p class="muted">{t('no_agents')}</p> : data.matching === 0 ? <NothingMatches /> : null}
+      {data.total === 0 ? <NothingYet text={t('no_agents')} /> : data.matching === 0 ? <NothingMatches /> : null}
       {data.matching === 0 ? null : (
         <Table
           label={t('agents')}

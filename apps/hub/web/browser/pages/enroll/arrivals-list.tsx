@@ -154,7 +154,14 @@ export function ArrivalsList({ view, reload }: { readonly view: ArrivalsView; re
       {rows.length === 0 ? (
         <p class="muted">{t('nobody_yet')}</p>
       ) : (
-        <Table label={t('arrivals')} columns={columns} rows={rows} keyOf={row => row.key} nameOf={row => row.name} />
+        <Table
+          isEager
+          label={t('arrivals')}
+          columns={columns}
+          rows={rows}
+          keyOf={row => row.key}
+          nameOf={row => row.name}
+        />
       )}
       <p>
         <a href={hrefTo('add_servers')}>{t('more')}</a>

@@ -11,6 +11,7 @@ import { CopyText } from '../../parts/copy-text.tsx'
 import { Dialog } from '../../parts/dialog.tsx'
 import { Fault } from '../../parts/fault.tsx'
 import { FilterField, NothingMatches } from '../../parts/filter-field.tsx'
+import { NothingYet } from '../../parts/nothing-yet.tsx'
 import { useSelection } from '../../parts/selection.ts'
 import { Skeleton } from '../../parts/skeleton.tsx'
 import { type MarkedState, StateMark } from '../../parts/state-mark.tsx'
@@ -47,13 +48,13 @@ const columnsOf = (onAct: (act: Act) => void): readonly Column<LicenseRow>[] => 
   {
     key: 'expires',
     title: t('expires'),
-    cell: row => (row.expiresAtMs === null ? t('no_end') : <Time atMs={row.expiresAtMs} />),
+    cell: row => (row.expiresAtMs === null ? t('no_end') : <Time atMs={row.expiresAtMs} form="until" />),
   },
   {
     key: 'migrate',
     title: t('migrate'),
     from: 'medium',
-    cell: row => (row.migrateUntilMs === null ? NOTHING : <Time atMs={row.migrateUntilMs} />),
+    cell: row => (row.migrateUntilMs === null ? NOTHING : <Time atMs={row.migrateUntilMs} form="until" />),
   },
   { key: 'server', title: t('server'), from: 'wide', cell: row => row.serverName ?? NOTHING },
   {
@@ -173,7 +174,7 @@ export function LicensesPage() {
           </button>
         ) : null}
       </div>
-      {data.total === 0 ? <p class="muted">{t('none')}</p> : data.matching === 0 ? <NothingMatches /> : null}
+      {data.total === 0 ? <NothingYet text={t('none')} /> : data.matching === 0 ? <NothingMatches /> : null}
       {data.matching === 0 ? null : (
         <Table
           label={t('licenses')}

@@ -2,9 +2,9 @@
 // and the next step.
 import type { OverviewView } from '../../../views/overview.ts'
 import { overviewWords } from '../../../words/overview.ts'
-import { shellWords } from '../../../words/shell.ts'
 import { hrefTo } from '../../address/router.ts'
 import { count } from '../../format.ts'
+import { CollectorBanner } from '../../parts/collector-banner.tsx'
 import { Fault } from '../../parts/fault.tsx'
 import { Skeleton } from '../../parts/skeleton.tsx'
 import { type MarkedState, StateMark } from '../../parts/state-mark.tsx'
@@ -21,7 +21,6 @@ import './overview.css'
 import { Soon } from './soon.tsx'
 
 const t = textsOf(overviewWords)
-const shell = textsOf(shellWords)
 
 type TileProps = { readonly state: MarkedState; readonly number: number; readonly href: string }
 
@@ -95,7 +94,7 @@ export function OverviewPage() {
       <div class="page-head">
         <h1>{t('title')}</h1>
       </div>
-      {data.collector === 'ok' ? null : <p class="banner">{shell(`collector_${data.collector}`)}</p>}
+      <CollectorBanner state={data.collector} />
       <FirstSteps data={data} />
       <div class="overview-columns">
         <Servers {...data} />

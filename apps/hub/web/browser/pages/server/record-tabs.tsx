@@ -4,6 +4,7 @@ import type { AgentsView, ChecksView, HistoryView } from '../../../views/server/
 import { serverWords } from '../../../words/server.ts'
 import { duration } from '../../format.ts'
 import { Fault } from '../../parts/fault.tsx'
+import { NothingYet } from '../../parts/nothing-yet.tsx'
 import { Skeleton } from '../../parts/skeleton.tsx'
 import { StateMark } from '../../parts/state-mark.tsx'
 import { Time } from '../../parts/time.tsx'
@@ -79,7 +80,7 @@ export function AgentsTab({ serverId }: TabProps) {
     <Shown view={view}>
       {({ agents }) =>
         agents.length === 0 ? (
-          <p>{t('no_agents')}</p>
+          <NothingYet text={t('no_agents')} />
         ) : (
           <Table
             heads={[t('agent'), t('state'), t('seen'), t('agent_version'), t('system'), t('collector'), t('enrolled')]}

@@ -7,8 +7,10 @@ import { serversWords } from '../../../words/servers.ts'
 import { shellWords } from '../../../words/shell.ts'
 import { goTo, hrefTo, param, setParams } from '../../address/router.ts'
 import { overlay } from '../../frame/overlay.ts'
+import { CollectorBanner } from '../../parts/collector-banner.tsx'
 import { Fault } from '../../parts/fault.tsx'
 import { FilterField, NothingMatches } from '../../parts/filter-field.tsx'
+import { NothingYet } from '../../parts/nothing-yet.tsx'
 import { noticeLine } from '../../parts/notice-line.ts'
 import { type Selection, useSelection } from '../../parts/selection.ts'
 import { SelectionBar } from '../../parts/selection-bar.tsx'
@@ -37,8 +39,12 @@ const facetsOf = (data: Pick<ServersView, 'facets'>) => ({
 
 type Asked = { readonly act: ServerAct | 'silence'; readonly ids: readonly string[]; readonly names: readonly string[] }
 
-const namesIn = (rows: readonly ServerRow[], selection: Selection): string[] =>
-  rows.filter(row => selection.has(row.id)).map(row => row.name)
+/** What is selected by name, as far as it is known: of rows that are shown, and of the first that match. */
+function namesIn(rows: readonly ServerRow[], matching: MatchingServersView | null, selection: Selection): string[] {
+  const known = new Map(rows.map(({ id, name }) => [id, name]))
+  for (const [at, name] of (matching?.names ?? []).entries()) known.set(matching?.ids[at] ?? '', name)
+  return selection.all.flatMap(id => known.get(id) ?? [])
+}
 
 const ViewChoice = () => (
   <fieldset class="segments" aria-label={t('view')}>
@@ -56,17 +62,7 @@ const ViewChoice = () => (
 )
 
 function ServerList({ data, selection }: { readonly data: ServersView; readonly selection: Selection | undefined }) {
-  if (data.counts.all === 0)
-    return (
-      <div class="notice">
-        <p>{t('none')}</p>
-        {may('monitoring.manage') ? (
-          <a class="button primary" href={hrefTo('add_servers')}>
-            {t('add')}
-          </a>
-        ) : null}
-      </div>
-    )
+  if (data.counts.all === 0) return <NothingYet text={t('none')} />
   if (data.matching === 0) return <NothingMatches />
   const onOffset = (offset: number): void => setParams({ offset: offset || null }, 'replace')
   if (param('view') === 'cards') return <ServerCards data={data} onOffset={onOffset} />
@@ -161,7 +157,7 @@ const Tools = ({ data }: { readonly data: Pick<ServersView, 'facets' | 'collecto
         </button>
       ) : null}
     </div>
-    {data.collector === 'ok' ? null : <p class="banner">{shell(`collector_${data.collector}`)}</p>}
+    <CollectorBanner state={data.collector} />
   </>
 )
 
@@ -183,17 +179,17 @@ function ListOfServers() {
   const { data, fault, reload } = usePageView<ServersView>('servers')
   const selection = useSelection()
   const [asked, setAsked] = useState<Asked | null>(null)
-  const [matchingNames, setMatchingNames] = useState<readonly string[] | null>(null)
+  const [matching, setMatching] = useState<MatchingServersView | null>(null)
   if (data === null) return fault === null ? <Skeleton lines={16} /> : <Fault fault={fault} onRetry={reload} />
   const clear = (): void => {
     selection.clear()
-    setMatchingNames(null)
+    setMatching(null)
   }
   const selectMatching = async (): Promise<void> => {
-    const matching = await askView<MatchingServersView>('matching-servers', { q: param('q') }).catch(() => null)
-    if (matching === null) return
-    setMatchingNames(matching.names)
-    selection.setAll(matching.ids, true)
+    const found = await askView<MatchingServersView>('matching-servers', { q: param('q') }).catch(() => null)
+    if (found === null) return
+    setMatching(found)
+    selection.setAll(found.ids, true)
   }
   const close = (): void => setAsked(null)
   const done = (): void => {
@@ -214,7 +210,7 @@ function ListOfServers() {
         >
           <ActButtons
             ids={selection.all}
-            onAsk={act => setAsked({ act, ids: selection.all, names: matchingNames ?? namesIn(data.rows, selection) })}
+            onAsk={act => setAsked({ act, ids: selection.all, names: namesIn(data.rows, matching, selection) })}
           />
         </SelectionBar>
       ) : null}
