@@ -138,6 +138,44 @@ test('an alert is acknowledged with a comment from the list of alerts, which the
   await page.context().close()
 }, 120_000)
 
+test('what is selected is acted on, as alerts or as groups of them, and what is taken out again is not', async () => {
+  const ids = new Map<string, string>()
+  for (const name of ['grp-1', 'grp-2', 'grp-3']) ids.set((await newAlert(name)).alert.id, name)
+  const { page, base } = await visit('/alerts?q=grp-&group=severity,rule')
+  const acknowledged = async (): Promise<(string | undefined)[]> =>
+    (await tenant.call('GET', '/monitoring/alerts?state=acknowledged')).body.data
+      .map((each: Json) => ids.get(each.id))
+      .filter((name: string | undefined) => name !== undefined)
+      .sort()
+  const acknowledge = async (about: string): Promise<void> => {
+    await page.getByRole('button', { name: 'Acknowledge', exact: true }).click()
+    const dialog = page.getByRole('dialog', { name: 'Acknowledge' })
+    await dialog.getByText(about).waitFor()
+    await dialog.getByRole('button', { name: 'Acknowledge' }).click()
+    await dialog.waitFor({ state: 'detached' })
+  }
+  await page.getByRole('checkbox', { name: 'Select CPU of grp-2' }).check()
+  await page.getByText('1 group selected').waitFor()
+  await acknowledge('CPU of grp-2 · grp-2')
+  expect(await acknowledged()).toEqual(['grp-2'])
+  // A group and one within it: each alert once.
+  await page.getByRole('checkbox', { name: 'Select CPU of grp-1' }).check()
+  await page.getByRole('checkbox', { name: 'Select Critical' }).check()
+  await page.getByText('2 groups selected').waitFor()
+  await page.getByRole('button', { name: 'Silence', exact: true }).click()
+  const silence = page.getByRole('dialog', { name: 'New silence' })
+  await silence.getByText('Silences 3 servers with 3 open alerts.').waitFor()
+  await page.keyboard.press('Escape')
+  await page.goto(`${base}/alerts?q=grp-`)
+  await page.getByRole('button', { name: 'Select all 3 that match' }).click()
+  await page.getByText('3 selected').waitFor()
+  await page.getByRole('checkbox', { name: 'Select CPU of grp-3 · grp-3' }).uncheck()
+  await page.getByText('2 selected').waitFor()
+  await acknowledge('CPU of grp-1')
+  expect(await acknowledged()).toEqual(['grp-1', 'grp-2'])
+  await page.context().close()
+}, 120_000)
+
 test('an alert is silenced from its page: what it covers is shown first, and then it is so', async () => {
   const { alert, serverId } = await newAlert('noisy')
   const { page } = await visit(`/alerts/${alert.id}`)

@@ -109,6 +109,9 @@ export async function readView<T>(name: string, params: Params, abort: AbortSign
   return (await fetchView(keyOf(name, searchOf(params)), abort)).value as T
 }
 
+/** What is said of an error of a view that was asked for once. */
+export const faultFrom = (error: unknown): ApiFault => (isFault(error) ? error : unreachable)
+
 const isFault = (error: unknown): error is ApiFault => typeof error === 'object' && error !== null && 'errors' in error
 
 /**
@@ -175,7 +178,7 @@ class ViewHolder {
       })
       .catch((error: unknown) => {
         if (control.signal.aborted) return
-        const fault = isFault(error) ? error : unreachable
+        const fault = faultFrom(error)
         // Without a hub the old picture stays, and a banner says of when it is. What the hub refuses is no answer to
         // what is asked now: rows of another filter would be taken for one.
         const isKept = fault.status === 0 || this.held.value.key === key

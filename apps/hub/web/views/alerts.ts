@@ -342,22 +342,52 @@ export const alertsView: View<AlertsView> = {
   },
 }
 
-/** Ids of all alerts that match, the servers that they are of, and what the first ones are called. */
+/** All alerts that match, or those of some groups of them: their ids, and what the first ones are called. */
 export type MatchingAlertsView = {
   readonly ids: readonly string[]
   readonly names: readonly string[]
   readonly serverIds: readonly string[]
+  /** Of each alert the place of its server in `serverIds`. */
+  readonly serverAt: readonly number[]
+}
+
+/** The groups that are asked for: each by the key of the group that it stands in, or null, and its own. */
+function keysAsked(text: string): readonly (readonly [within: string | null, key: string])[] {
+  try {
+    const asked: unknown = JSON.parse(text)
+    const isKey = (each: unknown): each is [string | null, string] =>
+      Array.isArray(each) && (each[0] === null || typeof each[0] === 'string') && typeof each[1] === 'string'
+    return Array.isArray(asked) ? asked.filter(isKey) : []
+  } catch {
+    return []
+  }
+}
+
+/** The alerts of the groups that are asked for; all, where no groups are. What names no group has no alerts. */
+function ofGroups({ param }: ViewContext, rows: readonly AlertRow[]): readonly AlertRow[] {
+  if (param('in') === '') return rows
+  const asked = keysAsked(param('in'))
+  const [outer = '', inner = ''] = param('group').split(',')
+  const isOf = (kind: string, row: AlertRow, key: string): boolean =>
+    Object.hasOwn(groupings, kind) && groupings[kind]?.(row).some(each => (each ?? '') === key) === true
+  return rows.filter(row =>
+    asked.some(([within, key]) =>
+      within === null ? isOf(outer, row, key) : isOf(outer, row, within) && isOf(inner, row, key),
+    ),
+  )
 }
 
 export const matchingAlertsView: View<MatchingAlertsView> = {
   permissions: ['monitoring.view'],
-  params: ['q'],
+  params: ['q', 'group', 'in'],
   async make(context) {
-    const matching = (await matchingAlerts(context)).matching.slice(0, IDS_MAX)
+    const matching = ofGroups(context, (await matchingAlerts(context)).matching).slice(0, IDS_MAX)
+    const places = new Map([...new Set(matching.map(row => row.server_id))].map((id, at) => [id, at]))
     return {
       ids: matching.map(({ id }) => id),
       names: matching.slice(0, NAMES_SHOWN).map(row => `${row.rule_name ?? row.type} · ${row.server_name}`),
-      serverIds: [...new Set(matching.map(row => row.server_id))],
+      serverIds: [...places.keys()],
+      serverAt: matching.map(row => places.get(row.server_id) ?? 0),
     }
   },
 }

@@ -36,6 +36,7 @@ export const alertsWords = {
   group_dc: { en: 'data centre', vi: 'trung tâm dữ liệu' },
   group_incident: { en: 'incident', vi: 'sự cố' },
   group_no_incident: { en: '(no incident)', vi: '(không thuộc sự cố)' },
+  groups_selected: { en: '{count} {count|group|groups} selected', vi: 'Đã chọn {count} nhóm' },
   group_name: { en: 'Group', vi: 'Nhóm' },
   group_nothing: { en: '(none)', vi: '(không có)' },
   group_count: { en: 'Alerts', vi: 'Cảnh báo' },

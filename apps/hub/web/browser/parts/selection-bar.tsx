@@ -8,13 +8,15 @@ const t = textsOf(shellWords)
 type Props = {
   readonly selected: number
   readonly matching: number
+  /** What is selected, where it is not as many as `selected` of what matches. */
+  readonly text?: string | undefined
   readonly onSelectMatching: () => void
   readonly onClear: () => void
   /** The acts, as buttons. */
   readonly children: ComponentChildren
 }
 
-export const SelectionBar = ({ selected, matching, onSelectMatching, onClear, children }: Props) => (
+export const SelectionBar = ({ selected, matching, text, onSelectMatching, onClear, children }: Props) => (
   <div class="selection-bar">
     {selected >= matching ? null : (
       <button type="button" onClick={onSelectMatching}>
@@ -23,7 +25,7 @@ export const SelectionBar = ({ selected, matching, onSelectMatching, onClear, ch
     )}
     {selected === 0 ? null : (
       <>
-        <strong>{t('selected', { count: selected })}</strong>
+        <strong>{text ?? t('selected', { count: selected })}</strong>
         {children}
         <button type="button" class="quiet" onClick={onClear}>
           {t('clear_selection')}

@@ -2,6 +2,7 @@
 import { filterText, parseFilter } from '../../../address/filter.ts'
 import type { AlertGroup } from '../../../views/alerts.ts'
 import { alertsWords } from '../../../words/alerts.ts'
+import { shellWords } from '../../../words/shell.ts'
 import { hrefTo, param } from '../../address/router.ts'
 import { count, NOTHING } from '../../format.ts'
 import { StateMark } from '../../parts/state-mark.tsx'
@@ -11,11 +12,14 @@ import { textsOf } from '../../session.ts'
 import { WeekBars } from './alert-week.tsx'
 
 const t = textsOf(alertsWords)
+const shell = textsOf(shellWords)
 
 const kindsShown = (): readonly string[] => param('group').split(',')
 
-export function groupName({ name, incidentSize, within }: AlertGroup): string {
+export function groupName({ name, incidentSize, within, worst }: AlertGroup): string {
   if (incidentSize !== null) return `${t('group_down', { count: incidentSize })} · ${name}`
+  // All alerts of such a group are of the severity that it is called by.
+  if (kindsShown()[within === null ? 0 : 1] === 'severity') return shell(`state_${worst}`)
   const isOfNoIncident = within === null && kindsShown()[0] === 'incident'
   return name === '' ? t(isOfNoIncident ? 'group_no_incident' : 'group_nothing') : name
 }

@@ -1,25 +1,27 @@
 // The alerts that are open: as rows, the worst first, or in groups; acts on single ones and on all that match.
 import { useState } from 'preact/hooks'
-import type { AlertsView, MatchingAlertsView } from '../../../views/alerts.ts'
+import type { AlertsView } from '../../../views/alerts.ts'
 import { alertsWords } from '../../../words/alerts.ts'
 import { shellWords } from '../../../words/shell.ts'
 import { hrefTo, param, setParams } from '../../address/router.ts'
+import type { ApiFault } from '../../api.ts'
 import { usePageKeys } from '../../keys.ts'
-import { Fault } from '../../parts/fault.tsx'
+import { ActFault, Fault } from '../../parts/fault.tsx'
 import { FilterField, NothingMatches } from '../../parts/filter-field.tsx'
 import { noticeLine } from '../../parts/notice-line.ts'
-import { useSelection } from '../../parts/selection.ts'
+import type { Selection } from '../../parts/selection.ts'
 import { SelectionBar } from '../../parts/selection-bar.tsx'
 import { SilenceDialog } from '../../parts/silence-dialog.tsx'
 import { Skeleton } from '../../parts/skeleton.tsx'
 import { Table } from '../../parts/table.tsx'
 import { may, textsOf } from '../../session.ts'
-import { askView, usePageView } from '../../view.ts'
+import { faultFrom, usePageView } from '../../view.ts'
 import { type ActTarget, type AlertAct, AlertActDialog } from './alert-acts.tsx'
 import { alertListColumns } from './alert-columns.tsx'
 import { titleOf } from './alert-face.tsx'
 import { groupColumns, groupName } from './alert-groups.tsx'
 import { AlertWeek } from './alert-week.tsx'
+import { groupKeyOf, useSelectedAlerts } from './selected-alerts.ts'
 
 const t = textsOf(alertsWords)
 const shell = textsOf(shellWords)
@@ -83,40 +85,33 @@ type Asked =
   | { readonly act: AlertAct; readonly target: ActTarget }
   | { readonly act: 'silence'; readonly serverIds: readonly string[] }
 
-const noTarget: MatchingAlertsView = { ids: [], names: [], serverIds: [] }
+/** How much is selected: alerts, or groups, of which only the hub knows how many alerts are in two of them. */
+function selectedOf({ groups, matching }: AlertsView, selection: Selection) {
+  if (groups !== null && selection.isOfAll) return { selected: matching }
+  const selected = selection.size
+  return groups === null ? { selected } : { selected, text: t('groups_selected', { count: selected }) }
+}
 
 export function AlertsPage() {
   const { data, fault, reload } = usePageView<AlertsView>('alerts')
-  const selection = useSelection()
+  const { selection, selectMatching, target } = useSelectedAlerts(data)
   const [asked, setAsked] = useState<Asked | null>(null)
-  const [allMatching, setAllMatching] = useState<MatchingAlertsView | null>(null)
-  const rowsOf = (): MatchingAlertsView => {
-    if (allMatching !== null) return allMatching
-    const rows = data?.rows.filter(row => selection.has(row.id)) ?? []
-    return {
-      ids: selection.all,
-      names: rows.map(row => `${titleOf(row)} · ${row.serverName}`),
-      serverIds: [...new Set(rows.map(row => row.serverId))],
-    }
+  const [askFault, setAskFault] = useState<ApiFault | null>(null)
+  const tried = (act: () => Promise<void>): void => {
+    setAskFault(null)
+    act().catch((error: unknown) => setAskFault(faultFrom(error)))
   }
   const ask = (act: AlertAct | 'silence'): void => {
     if (!may('monitoring.manage') || selection.size === 0) return
-    const { ids, names, serverIds } = rowsOf()
-    setAsked(act === 'silence' ? { act, serverIds } : { act, target: { ids, names } })
+    tried(async () => {
+      const { serverIds, ...about } = await target()
+      setAsked(act === 'silence' ? { act, serverIds } : { act, target: about })
+    })
   }
   usePageKeys({ a: () => ask('acknowledge'), m: () => ask('silence'), n: () => ask('comment'), E: () => ask('close') })
   if (data === null) return fault === null ? <Skeleton lines={16} /> : <Fault fault={fault} onRetry={reload} />
-  const clear = (): void => {
-    selection.clear()
-    setAllMatching(null)
-  }
-  const selectMatching = async (): Promise<void> => {
-    const matching = await askView<MatchingAlertsView>('matching-alerts', { q: param('q') }).catch(() => noTarget)
-    setAllMatching(matching)
-    selection.setAll(matching.ids, true)
-  }
   const done = (): void => {
-    clear()
+    selection.clear()
     reload()
   }
   return (
@@ -131,16 +126,17 @@ export function AlertsPage() {
         <GroupChoice />
       </div>
       <AlertWeek week={data.week} />
-      {may('monitoring.manage') && data.groups === null ? (
+      {may('monitoring.manage') ? (
         <SelectionBar
-          selected={selection.size}
+          {...selectedOf(data, selection)}
           matching={data.matching}
-          onSelectMatching={() => void selectMatching()}
-          onClear={clear}
+          onSelectMatching={() => tried(selectMatching)}
+          onClear={() => selection.clear()}
         >
           <ActButtons onAsk={ask} />
         </SelectionBar>
       ) : null}
+      <ActFault fault={askFault} />
       <AlertList data={data} selection={may('monitoring.manage') ? selection : undefined} />
       {asked?.act === 'silence' ? (
         <SilenceDialog start={{ serverIds: asked.serverIds }} onClose={() => setAsked(null)} onDone={done} />
@@ -151,7 +147,7 @@ export function AlertsPage() {
   )
 }
 
-type ListProps = { readonly data: AlertsView; readonly selection: ReturnType<typeof useSelection> | undefined }
+type ListProps = { readonly data: AlertsView; readonly selection: Selection | undefined }
 
 function AlertList({ data, selection }: ListProps) {
   if (data.total === 0 && param('q') === '')
@@ -168,8 +164,9 @@ function AlertList({ data, selection }: ListProps) {
         label={t('title')}
         columns={groupColumns()}
         rows={data.groups}
-        keyOf={group => JSON.stringify([group.within, group.key])}
+        keyOf={groupKeyOf}
         nameOf={groupName}
+        selection={selection}
       />
     )
   return (
