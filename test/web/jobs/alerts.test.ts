@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { sql } from 'drizzle-orm'
 import type { Browser, Page } from 'playwright-core'
+import { packValues } from '../../../core/admin-api/values.ts'
 import { AdminListener } from '../../api/admin-listener.ts'
 import { type Json, type Tenant, TestHub } from '../../api/hub-harness.ts'
 import { until } from '../../support/until.ts'
@@ -323,6 +324,29 @@ test('a lost stream is said with the time of the data, nothing stays green, and 
   await page.getByRole('button', { name: 'Live', exact: true }).waitFor()
   await page.getByRole('link', { name: 'near' }).waitFor()
   await page.getByRole('alert').waitFor({ state: 'detached' })
+  await page.context().close()
+}, 120_000)
+
+test('a collector that has no answer is said at the foot of lists, which keep what the hub knows; values come with its next one', async () => {
+  const serverId = (await tenant.call('POST', '/servers', { name: 'measured', hostname: 'measured' })).body.data.id
+  const before = admin.answer
+  admin.answer = () => ({ status: 404, body: {} })
+  const { page } = await visit('/servers?q=measured')
+  const row = page.getByRole('row').filter({ has: page.getByRole('link', { name: 'measured' }) })
+  await row.waitFor()
+  const banner = page.getByRole('status').getByText('The collector does not answer: measured values are missing.')
+  await banner.waitFor()
+  expect(await row.locator('.meter').count()).toBe(0)
+  const place = await row.boundingBox()
+  admin.answer = ({ path, query }) => {
+    const columns = { server_ids: [serverId], values: [64], ts_ms: [Date.now()], labels: [{}] }
+    const data = { metric: query.get('metric'), ...packValues(columns), truncated: false }
+    return { status: 200, body: { data: path.endsWith('/values') ? data : {} } }
+  }
+  await row.getByText('64 %').first().waitFor()
+  await banner.waitFor({ state: 'detached' })
+  expect((await row.boundingBox())?.y).toBe(place?.y)
+  admin.answer = before
   await page.context().close()
 }, 120_000)
 

@@ -1,7 +1,7 @@
 // Numbers and times as people of the page's language read them.
 import { signal } from '@preact/signals'
 import { localeOf } from '../words/words.ts'
-import { language } from './session.ts'
+import { language, nowMs } from './session.ts'
 
 const locale = localeOf(language)
 const number = (digits: number) =>
@@ -96,7 +96,7 @@ const stored = (name: string): string | null => {
 /** Whether times are shown in UTC and not in the zone of the browser. */
 export const isUtc = signal(stored('times') === 'utc')
 
-type Formats = Readonly<Record<'clock' | 'seconds' | 'day' | 'dayAndClock' | 'full', Intl.DateTimeFormat>>
+type Formats = Readonly<Record<'clock' | 'seconds' | 'day' | 'dayAndClock' | 'dated' | 'full', Intl.DateTimeFormat>>
 
 function formatsIn(timeZone: string | undefined): Formats {
   const zone = timeZone === undefined ? {} : { timeZone }
@@ -107,6 +107,7 @@ function formatsIn(timeZone: string | undefined): Formats {
     seconds: make({ hour: '2-digit', minute: '2-digit', second: '2-digit' }),
     day: make({ day: 'numeric', month: 'short' }),
     dayAndClock: make({ day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' }),
+    dated: make({ year: 'numeric', month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit' }),
     full: make({
       year: 'numeric',
       month: 'short',
@@ -125,7 +126,10 @@ const shown = (): Formats => (isUtc.value ? utc : local)
 export const clockTime = (atMs: number): string => shown().clock.format(atMs)
 export const clockSeconds = (atMs: number): string => shown().seconds.format(atMs)
 export const dayText = (atMs: number): string => shown().day.format(atMs)
-export const dayAndClock = (atMs: number): string => shown().dayAndClock.format(atMs)
+const yearOf = (atMs: number): number => (isUtc.value ? new Date(atMs).getUTCFullYear() : new Date(atMs).getFullYear())
+/** With its year where that is another than this one. */
+export const dayAndClock = (atMs: number): string =>
+  shown()[yearOf(atMs) === yearOf(nowMs()) ? 'dayAndClock' : 'dated'].format(atMs)
 /** A day as the hub names it, `2026-11-22`: of UTC, whatever zone times are shown in. */
 export const dayOfYear = (day: string): string => utc.day.format(Date.parse(`${day}T00:00:00Z`))
 /** The whole time with its zone, and the same in the other one: what a tooltip says. */
@@ -135,7 +139,8 @@ export function fullTime(atMs: number): string {
 }
 
 /** The time of day; with the day when that is not today. */
-export function whenText(atMs: number, nowMs: number): string {
-  const { day, clock, dayAndClock } = shown()
-  return day.format(atMs) === day.format(nowMs) ? clock.format(atMs) : dayAndClock.format(atMs)
+export function whenText(atMs: number, toMs: number): string {
+  const { day, clock } = shown()
+  const isToday = day.format(atMs) === day.format(toMs) && yearOf(atMs) === yearOf(toMs)
+  return isToday ? clock.format(atMs) : dayAndClock(atMs)
 }

@@ -79,7 +79,9 @@ const columnsOf = (onAct: (act: Act) => void): readonly Column<AgentRow>[] => [
     cell: row => (row.lastSeenAtMs === null ? shell('never') : <Time atMs={row.lastSeenAtMs} />),
   },
   { key: 'enrolled', title: t('enrolled'), from: 'medium', cell: row => <Time atMs={row.enrolledAtMs} /> },
-  { key: 'acts', title: t('acts'), cell: row => <Acts row={row} onAct={onAct} /> },
+  ...(may('monitoring.manage') || may('monitoring.delete')
+    ? [{ key: 'acts', title: t('acts'), cell: (row: AgentRow) => <Acts row={row} onAct={onAct} /> }]
+    : []),
 ]
 
 async function revokeAll(rows: readonly AgentRow[]): Promise<ApiFault | null> {

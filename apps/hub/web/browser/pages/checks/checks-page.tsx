@@ -5,7 +5,7 @@ import { checksWords } from '../../../words/checks.ts'
 import { shellWords } from '../../../words/shell.ts'
 import { hrefTo, param, setParams } from '../../address/router.ts'
 import { type ApiFault, send } from '../../api.ts'
-import { count, NOTHING, valueText } from '../../format.ts'
+import { count, valueText } from '../../format.ts'
 import { ConfirmDialog } from '../../parts/confirm-dialog.tsx'
 import { ActFault, Fault } from '../../parts/fault.tsx'
 import { FilterField, NothingMatches } from '../../parts/filter-field.tsx'
@@ -104,11 +104,9 @@ const columnsOf = (onAct: OnAct, days: Days): readonly Column<CheckListRow>[] =>
     from: 'wide',
     cell: row => valueText('days', days?.[row.id]?.days ?? null),
   },
-  {
-    key: 'acts',
-    title: t('acts'),
-    cell: row => (may('monitoring.manage') ? <Acts row={row} onAct={onAct} /> : NOTHING),
-  },
+  ...(may('monitoring.manage')
+    ? [{ key: 'acts', title: t('acts'), cell: (row: CheckListRow) => <Acts row={row} onAct={onAct} /> }]
+    : []),
 ]
 
 export function ChecksPage() {

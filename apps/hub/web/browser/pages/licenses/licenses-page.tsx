@@ -35,6 +35,30 @@ const isEditable = ({ status }: LicenseRow): boolean => status !== 'revoked' && 
 
 type Act = { readonly kind: 'regenerate' | 'revoke'; readonly rows: readonly LicenseRow[] }
 
+const Acts = ({ row, onAct }: { readonly row: LicenseRow; readonly onAct: (act: Act) => void }) => (
+  <span class="row-acts">
+    <a href={hrefTo('add_servers', {}, { license: row.id })}>{t('arrivals')}</a>
+    {isEditable(row) ? (
+      <>
+        <button
+          type="button"
+          aria-label={t('regenerate_of', { name: row.name })}
+          onClick={() => onAct({ kind: 'regenerate', rows: [row] })}
+        >
+          {t('regenerate')}
+        </button>
+        <button
+          type="button"
+          aria-label={t('revoke_of', { name: row.name })}
+          onClick={() => onAct({ kind: 'revoke', rows: [row] })}
+        >
+          {t('revoke')}
+        </button>
+      </>
+    ) : null}
+  </span>
+)
+
 const columnsOf = (onAct: (act: Act) => void): readonly Column<LicenseRow>[] => [
   { key: 'name', title: t('name'), isName: true, cell: row => <span class="text">{row.name}</span> },
   { key: 'state', title: t('state'), cell: row => <StateMark state={marks[row.status]} text={t(row.status)} /> },
@@ -57,36 +81,9 @@ const columnsOf = (onAct: (act: Act) => void): readonly Column<LicenseRow>[] => 
     cell: row => (row.migrateUntilMs === null ? NOTHING : <Time atMs={row.migrateUntilMs} form="until" />),
   },
   { key: 'server', title: t('server'), from: 'wide', cell: row => row.serverName ?? NOTHING },
-  {
-    key: 'acts',
-    title: t('acts'),
-    cell: row =>
-      may('monitoring.manage') ? (
-        <span class="row-acts">
-          <a href={hrefTo('add_servers', {}, { license: row.id })}>{t('arrivals')}</a>
-          {isEditable(row) ? (
-            <>
-              <button
-                type="button"
-                aria-label={t('regenerate_of', { name: row.name })}
-                onClick={() => onAct({ kind: 'regenerate', rows: [row] })}
-              >
-                {t('regenerate')}
-              </button>
-              <button
-                type="button"
-                aria-label={t('revoke_of', { name: row.name })}
-                onClick={() => onAct({ kind: 'revoke', rows: [row] })}
-              >
-                {t('revoke')}
-              </button>
-            </>
-          ) : null}
-        </span>
-      ) : (
-        NOTHING
-      ),
-  },
+  ...(may('monitoring.manage')
+    ? [{ key: 'acts', title: t('acts'), cell: (row: LicenseRow) => <Acts row={row} onAct={onAct} /> }]
+    : []),
 ]
 
 async function revokeAll(rows: readonly LicenseRow[]): Promise<ApiFault | null> {

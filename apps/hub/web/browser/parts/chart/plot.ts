@@ -134,7 +134,9 @@ export class Plot {
     return [
       {
         ...common,
-        size: 22,
+        // Below the lowest value's half line, which would touch the first time.
+        gap: 9,
+        size: 27,
         space: 64,
         grid: { show: false },
         values: (_plot, splits, _axis, _space, incr) => splits.map(seconds => timeLabel(seconds * 1000, incr)),
