@@ -196,6 +196,9 @@ test('an alert is silenced from its page: what it covers is shown first, and the
   expect(made.scope.server_ids).toEqual([serverId])
   expect(made.rule_ids).toEqual([alert.rule.id])
   expect(Date.parse(made.ends_at) - Date.parse(made.starts_at)).toBeWithin(3.9 * 3_600_000, 4.1 * 3_600_000)
+  await page.getByRole('button', { name: 'Take it back' }).click()
+  await page.getByText('Taken back.').waitFor()
+  expect((await silences()).map(({ status }) => status)).toEqual(['cancelled'])
   await page.context().close()
 }, 120_000)
 

@@ -63,5 +63,6 @@ export const silencesWords = {
   preview_servers: { en: 'Servers: {names}', vi: 'Máy chủ: {names}' },
   preview_more: { en: '{names} and {count} more', vi: '{names} và {count} máy khác' },
   previewing: { en: 'Looking what it covers …', vi: 'Đang xem phạm vi …' },
+  made: { en: 'Silenced.', vi: 'Đã tắt tiếng.' },
   create: { en: 'Silence', vi: 'Tắt tiếng' },
 } as const satisfies Texts

@@ -9,7 +9,7 @@ import { textsOf } from '../session.ts'
 import { Dialog } from './dialog.tsx'
 import { ActFault } from './fault.tsx'
 import { SelectField, TextField } from './field.tsx'
-import { noticeLine } from './notice-line.ts'
+import { say } from './notice-line.tsx'
 
 const t = textsOf(silencesWords)
 const shell = textsOf(shellWords)
@@ -144,7 +144,7 @@ function usePreview(form: Form, scope: unknown, ruleIds: readonly string[]) {
 }
 
 const previewText = (preview: Preview | null): string =>
-  preview === null ? t('create') : t('preview', { servers: preview.matched_servers, alerts: preview.open_alerts.total })
+  preview === null ? t('made') : t('preview', { servers: preview.matched_servers, alerts: preview.open_alerts.total })
 
 function PreviewText({ preview, isPossible }: { readonly preview: Preview | null; readonly isPossible: boolean }) {
   if (preview === null) return <p class="muted preview">{isPossible ? t('previewing') : ''}</p>
@@ -266,9 +266,11 @@ const firstForm = (start: SilenceStart): Form => ({
   repeatUntil: '',
 })
 
-function createSilence(form: Form, scope: unknown, ruleIds: readonly string[]): Promise<ApiResult> {
+type Made = { readonly data: { readonly id: string } }
+
+function createSilence(form: Form, scope: unknown, ruleIds: readonly string[]): Promise<ApiResult<Made>> {
   const startMs = form.starts === '' ? Date.now() : new Date(form.starts).getTime()
-  return send('POST', '/monitoring/silences', {
+  return send<Made>('POST', '/monitoring/silences', {
     scope,
     starts_at: form.starts === '' ? null : iso(startMs),
     ends_at: iso(endOf(form, startMs)),
@@ -306,7 +308,8 @@ export function SilenceDialog({ start, onClose, onDone }: Props) {
     const result = await createSilence(form, scope, ruleIds)
     setBusy(false)
     if (!result.ok) return setFault(result.fault)
-    noticeLine.value = previewText(preview)
+    const made = result.body.data.id
+    say(previewText(preview), () => send('POST', `/monitoring/silences/${made}/end`))
     onDone()
     onClose()
   }

@@ -10,7 +10,7 @@ import { pageTitle } from '../../frame/page-title.ts'
 import { usePageKeys } from '../../keys.ts'
 import { metricTitle } from '../../metric-title.ts'
 import { Fault } from '../../parts/fault.tsx'
-import { noticeLine } from '../../parts/notice-line.ts'
+import { NoticeLine } from '../../parts/notice-line.tsx'
 import { SilenceDialog } from '../../parts/silence-dialog.tsx'
 import { Skeleton } from '../../parts/skeleton.tsx'
 import { StateMark } from '../../parts/state-mark.tsx'
@@ -98,7 +98,7 @@ export function AlertPage() {
         <h1 class="text">{titleOf(alert)}</h1>
         <StateMark state={alert.severity} isOutlined={alert.state !== 'open'} />
         <span class="muted">{notesOf(alert)}</span>
-        <span role="status">{noticeLine.value}</span>
+        <NoticeLine onUndone={reload} />
       </div>
       <p class="alert-sentence text">
         {sentenceOf(alert)} {lengthOf(alert, clockMs.value)}

@@ -7,7 +7,7 @@ import { type ApiFault, type EachResult, send, sendBulk, sendEach } from '../../
 import { Dialog } from '../../parts/dialog.tsx'
 import { ActFault } from '../../parts/fault.tsx'
 import { TextField } from '../../parts/field.tsx'
-import { noticeLine } from '../../parts/notice-line.ts'
+import { say } from '../../parts/notice-line.tsx'
 import { textsOf } from '../../session.ts'
 
 const t = textsOf(alertsWords)
@@ -92,7 +92,7 @@ function useAct({ act, target: { ids }, onClose, onDone }: Props) {
       setDone(null)
       return setFault(tried.fault)
     }
-    noticeLine.value = tried.said
+    say(tried.said)
     onDone()
     onClose()
   }

@@ -8,7 +8,7 @@ import type { ApiFault } from '../../api.ts'
 import { usePageKeys } from '../../keys.ts'
 import { ActFault, Fault } from '../../parts/fault.tsx'
 import { FilterField, NothingMatches } from '../../parts/filter-field.tsx'
-import { noticeLine } from '../../parts/notice-line.ts'
+import { NoticeLine } from '../../parts/notice-line.tsx'
 import type { Selection } from '../../parts/selection.ts'
 import { SelectionBar } from '../../parts/selection-bar.tsx'
 import { SilenceDialog } from '../../parts/silence-dialog.tsx'
@@ -119,7 +119,7 @@ export function AlertsPage() {
       <div class="page-head">
         <h1>{t('title')}</h1>
         <span class="muted">{shell('rows_of', { count: data.matching, total: data.total })}</span>
-        <span role="status">{noticeLine.value}</span>
+        <NoticeLine onUndone={reload} />
       </div>
       <div class="toolbar">
         <FilterField facets={data.facets} />

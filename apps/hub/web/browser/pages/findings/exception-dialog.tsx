@@ -6,7 +6,7 @@ import { type ApiFault, send } from '../../api.ts'
 import { Dialog } from '../../parts/dialog.tsx'
 import { ActFault } from '../../parts/fault.tsx'
 import { SelectField, TextField } from '../../parts/field.tsx'
-import { noticeLine } from '../../parts/notice-line.ts'
+import { say } from '../../parts/notice-line.tsx'
 import { nowMs, textsOf } from '../../session.ts'
 
 const t = textsOf(findingsWords)
@@ -43,7 +43,7 @@ export function ExceptionDialog({ type, target: { ids, names }, onClose, onDone 
     const result = await send('POST', '/security/exceptions', body)
     setBusy(false)
     if (!result.ok) return setFault(result.fault)
-    noticeLine.value = t('asked')
+    say(t('asked'))
     onDone()
     onClose()
   }

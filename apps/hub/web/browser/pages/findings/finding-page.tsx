@@ -6,7 +6,7 @@ import { hrefTo } from '../../address/router.ts'
 import { count, decimal, NOTHING, percent } from '../../format.ts'
 import { pageTitle } from '../../frame/page-title.ts'
 import { Fault } from '../../parts/fault.tsx'
-import { noticeLine } from '../../parts/notice-line.ts'
+import { NoticeLine } from '../../parts/notice-line.tsx'
 import { Skeleton } from '../../parts/skeleton.tsx'
 import { Time } from '../../parts/time.tsx'
 import { textsOf } from '../../session.ts'
@@ -174,7 +174,7 @@ export function FindingPage() {
         <h1 class="text">{finding.vulnId}</h1>
         <PriorityMark {...finding} />
         <span class="muted">{t(`state_${finding.state}`)}</span>
-        <span role="status">{noticeLine.value}</span>
+        <NoticeLine onUndone={reload} />
       </div>
       {finding.title === null ? null : <p class="text">{finding.title}</p>}
       <p class="alert-sentence text">{sentenceOf(data)}</p>

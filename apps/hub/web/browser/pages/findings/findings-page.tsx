@@ -7,7 +7,7 @@ import { hrefTo, param, setParams } from '../../address/router.ts'
 import { count, duration, NOTHING } from '../../format.ts'
 import { Fault } from '../../parts/fault.tsx'
 import { FilterField, NothingMatches } from '../../parts/filter-field.tsx'
-import { noticeLine } from '../../parts/notice-line.ts'
+import { NoticeLine } from '../../parts/notice-line.tsx'
 import { useSelection } from '../../parts/selection.ts'
 import { SelectionBar } from '../../parts/selection-bar.tsx'
 import { Skeleton } from '../../parts/skeleton.tsx'
@@ -171,7 +171,7 @@ export function FindingsPage() {
       <div class="page-head">
         <h1>{t('title')}</h1>
         <span class="muted">{shell('rows_of', { count: data.matching, total })}</span>
-        <span role="status">{noticeLine.value}</span>
+        <NoticeLine onUndone={reload} />
       </div>
       <Numbers data={data} />
       <Coverage data={data} />

@@ -6,7 +6,7 @@ import { type ApiFault, type BulkResult, sendBulk } from '../../api.ts'
 import { Dialog } from '../../parts/dialog.tsx'
 import { ActFault } from '../../parts/fault.tsx'
 import { SelectField, TextField } from '../../parts/field.tsx'
-import { noticeLine } from '../../parts/notice-line.ts'
+import { say } from '../../parts/notice-line.tsx'
 import { textsOf } from '../../session.ts'
 
 const t = textsOf(serversWords)
@@ -45,7 +45,7 @@ export function ServerActDialog({ act, ids, names, onClose, onDone }: Props) {
     const result = await run()
     setDone(null)
     if (result.fault !== null) return setFault(result.fault)
-    noticeLine.value = shell('done_of', { done: result.done, count: ids.length })
+    say(shell('done_of', { done: result.done, count: ids.length }))
     onDone()
     onClose()
   }

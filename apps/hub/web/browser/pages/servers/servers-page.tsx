@@ -11,7 +11,7 @@ import { CollectorBanner } from '../../parts/collector-banner.tsx'
 import { Fault } from '../../parts/fault.tsx'
 import { FilterField, NothingMatches } from '../../parts/filter-field.tsx'
 import { NothingYet } from '../../parts/nothing-yet.tsx'
-import { noticeLine } from '../../parts/notice-line.ts'
+import { NoticeLine } from '../../parts/notice-line.tsx'
 import { type Selection, useSelection } from '../../parts/selection.ts'
 import { SelectionBar } from '../../parts/selection-bar.tsx'
 import { SilenceDialog } from '../../parts/silence-dialog.tsx'
@@ -122,11 +122,13 @@ const exportHref = (): string => {
   return `/web/servers.csv?${search}`
 }
 
-const Head = ({ matching, total }: { readonly matching: number; readonly total: number }) => (
+type HeadProps = { readonly matching: number; readonly total: number; readonly onUndone: () => void }
+
+const Head = ({ matching, total, onUndone }: HeadProps) => (
   <div class="page-head">
     <h1>{t('title')}</h1>
     <span class="muted">{shell('rows_of', { count: matching, total })}</span>
-    <span role="status">{noticeLine.value}</span>
+    <NoticeLine onUndone={onUndone} />
     <span class="grow" />
     {total === 0 ? null : (
       <a class="button" href={exportHref()} download title={t('export_about')}>
@@ -166,7 +168,7 @@ function MapOfServers() {
   if (data === null) return fault === null ? <Skeleton lines={16} /> : <Fault fault={fault} onRetry={reload} />
   return (
     <>
-      <Head matching={data.matching} total={data.total} />
+      <Head matching={data.matching} total={data.total} onUndone={reload} />
       <Tools data={data} />
       <ServerMap data={data} />
     </>
@@ -199,7 +201,7 @@ function ListOfServers() {
   const isTable = param('view') !== 'cards'
   return (
     <>
-      <Head matching={data.matching} total={data.counts.all} />
+      <Head matching={data.matching} total={data.counts.all} onUndone={reload} />
       <Tools data={data} />
       {isTable ? (
         <SelectionBar

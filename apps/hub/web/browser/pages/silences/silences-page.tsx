@@ -8,7 +8,7 @@ import { type ApiFault, send } from '../../api.ts'
 import { count, NOTHING } from '../../format.ts'
 import { ActFault, Fault } from '../../parts/fault.tsx'
 import { FilterField, NothingMatches } from '../../parts/filter-field.tsx'
-import { noticeLine } from '../../parts/notice-line.ts'
+import { NoticeLine } from '../../parts/notice-line.tsx'
 import { SilenceDialog, type SilenceStart } from '../../parts/silence-dialog.tsx'
 import { Skeleton } from '../../parts/skeleton.tsx'
 import { StateMark } from '../../parts/state-mark.tsx'
@@ -142,7 +142,7 @@ export function SilencesPage() {
       <div class="page-head">
         <h1>{t('title')}</h1>
         <span class="muted">{shell('rows_of', { count: data.matching, total: data.total })}</span>
-        <span role="status">{noticeLine.value}</span>
+        <NoticeLine onUndone={reload} />
       </div>
       <Tools isPast={isPast} onNew={() => setStart({})} />
       <ActFault fault={actFault} />
