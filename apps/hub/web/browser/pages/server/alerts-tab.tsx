@@ -11,7 +11,7 @@ import { Time } from '../../parts/time.tsx'
 import { shownEnds } from '../../parts/time-range/shown-range.ts'
 import { TimeRangePicker } from '../../parts/time-range/time-range.tsx'
 import { company, textsOf } from '../../session.ts'
-import { useView } from '../../view.ts'
+import { useView, type ViewState } from '../../view.ts'
 import type { TabProps } from './tab.ts'
 
 const t = textsOf(serverWords)
@@ -53,9 +53,7 @@ function AlertRow({ alert }: { readonly alert: ServerAlert }) {
   )
 }
 
-function AlertsInRange({ serverId }: { readonly serverId: string }) {
-  const { from, to } = shownEnds()
-  const view = useView<AlertsView>('server-alerts', { server: serverId, from, to })
+function AlertsInRange({ view }: { readonly view: ViewState<AlertsView> }) {
   if (view.data === null)
     return view.fault === null ? <Skeleton lines={3} /> : <Fault fault={view.fault} onRetry={view.reload} />
   const { alerts, isTruncated } = view.data
@@ -143,18 +141,25 @@ function Decisions({ serverId }: { readonly serverId: string }) {
   )
 }
 
-export const AlertsTab = ({ serverId }: TabProps) => (
-  <>
-    <div class="toolbar">
-      <TimeRangePicker />
-    </div>
-    <section aria-labelledby="alerts-in-range">
-      <h2 id="alerts-in-range">{t('alerts_in_range')}</h2>
-      <AlertsInRange serverId={serverId} />
-    </section>
-    <section aria-labelledby="decisions">
-      <h2 id="decisions">{t('decisions')}</h2>
-      <Decisions serverId={serverId} />
-    </section>
-  </>
-)
+export function AlertsTab({ serverId }: TabProps) {
+  const { from, to } = shownEnds()
+  const view = useView<AlertsView>('server-alerts', { server: serverId, from, to })
+  return (
+    <>
+      <div class="toolbar">
+        <TimeRangePicker />
+      </div>
+      <section aria-labelledby="alerts-in-range">
+        <h2 id="alerts-in-range">{t('alerts_in_range')}</h2>
+        <AlertsInRange view={view} />
+      </section>
+      {/* When it is known how long the list above is: it would be moved by it. */}
+      {view.data === null && view.fault === null ? null : (
+        <section aria-labelledby="decisions">
+          <h2 id="decisions">{t('decisions')}</h2>
+          <Decisions serverId={serverId} />
+        </section>
+      )}
+    </>
+  )
+}
