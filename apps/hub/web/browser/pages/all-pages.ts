@@ -28,6 +28,7 @@ export const pageFiles: Readonly<Record<PageName, Load>> = {
   rule_edit: async () => (await import('./rule-editor/rule-editor-page.tsx')).RuleEditorPage,
 }
 
+lateParts.silence = async () => (await import('../parts/silence-dialog.tsx')).SilenceDialog
 lateParts.firstCharts = async () => (await import('./overview/first-charts.tsx')).FirstCharts
 lateParts.palette = async () => (await import('../frame/palette.tsx')).Palette
 lateParts.keys = async () => (await import('../frame/key-help.tsx')).KeyHelp

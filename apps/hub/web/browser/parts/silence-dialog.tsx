@@ -1,7 +1,7 @@
 // A new silence, from wherever: of chosen servers, of a rule, or by scope. It shows what it would cover before it is
-// made.
+// made. It takes all that pages share, or the bundler would make a file of what it does without.
+import '../view.ts'
 import { useEffect, useState } from 'preact/hooks'
-import type { SilenceRow } from '../../views/silences.ts'
 import { shellWords } from '../../words/shell.ts'
 import { silencesWords } from '../../words/silences.ts'
 import { type ApiFault, type ApiResult, send } from '../api.ts'
@@ -10,21 +10,10 @@ import { Dialog } from './dialog.tsx'
 import { ActFault } from './fault.tsx'
 import { SelectField, TextField } from './field.tsx'
 import { say } from './notice-line.tsx'
+import type { SilenceDialogProps, SilenceStart } from './silence-start.ts'
 
 const t = textsOf(silencesWords)
 const shell = textsOf(shellWords)
-
-/** What a silence begins with; all may be changed but the chosen servers. */
-export type SilenceStart = {
-  readonly serverIds?: readonly string[]
-  /** A scope of before. */
-  readonly scope?: SilenceRow['scope']
-  readonly rules?: readonly { readonly id: string; readonly name: string }[]
-  /** Only alerts of the rules, of all servers: the scope begins with all. */
-  readonly isOfRule?: boolean
-  readonly hours?: number
-  readonly reason?: string
-}
 
 const kinds = ['given', 'all', 'tag', 'env', 'role', 'dc'] as const
 type Kind = (typeof kinds)[number]
@@ -253,8 +242,6 @@ const recurrenceOf = ({ repeat, repeatUntil }: Form) =>
         time_zone: Intl.DateTimeFormat().resolvedOptions().timeZone,
       }
 
-type Props = { readonly start: SilenceStart; readonly onClose: () => void; readonly onDone: () => void }
-
 const firstForm = (start: SilenceStart): Form => ({
   ...fieldsOf(start),
   length: start.hours === 4 ? 'hours_4' : 'hours_1',
@@ -291,7 +278,7 @@ const OnlyRule = ({ name, form, change }: { readonly name: string; readonly form
   </label>
 )
 
-export function SilenceDialog({ start, onClose, onDone }: Props) {
+export function SilenceDialog({ start, onClose, onDone }: SilenceDialogProps) {
   const { rules = [] } = start
   const [hasGiven] = useState(() => fieldsOf(start).kind === 'given')
   const [form, setForm] = useState<Form>(() => firstForm(start))

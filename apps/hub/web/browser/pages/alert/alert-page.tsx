@@ -10,8 +10,8 @@ import { pageTitle } from '../../frame/page-title.ts'
 import { usePageKeys } from '../../keys.ts'
 import { metricTitle } from '../../metric-title.ts'
 import { Fault } from '../../parts/fault.tsx'
+import { LateSilenceDialog } from '../../parts/late-silence-dialog.tsx'
 import { NoticeLine } from '../../parts/notice-line.tsx'
-import { SilenceDialog } from '../../parts/silence-dialog.tsx'
 import { Skeleton } from '../../parts/skeleton.tsx'
 import { StateMark } from '../../parts/state-mark.tsx'
 import { Table } from '../../parts/table.tsx'
@@ -120,7 +120,7 @@ export function AlertPage() {
       <Others title={t('around')} alerts={data.around} />
       <Others title={t('before')} alerts={data.before} />
       {asked === 'silence' ? (
-        <SilenceDialog
+        <LateSilenceDialog
           start={{
             serverIds: [alert.serverId],
             rules: alert.ruleId === null || alert.ruleName === null ? [] : [{ id: alert.ruleId, name: alert.ruleName }],

@@ -8,10 +8,10 @@ import type { ApiFault } from '../../api.ts'
 import { usePageKeys } from '../../keys.ts'
 import { ActFault, Fault } from '../../parts/fault.tsx'
 import { FilterField, NothingMatches } from '../../parts/filter-field.tsx'
+import { LateSilenceDialog } from '../../parts/late-silence-dialog.tsx'
 import { NoticeLine } from '../../parts/notice-line.tsx'
 import type { Selection } from '../../parts/selection.ts'
 import { SelectionBar } from '../../parts/selection-bar.tsx'
-import { SilenceDialog } from '../../parts/silence-dialog.tsx'
 import { Skeleton } from '../../parts/skeleton.tsx'
 import { Table } from '../../parts/table.tsx'
 import { may, textsOf } from '../../session.ts'
@@ -139,7 +139,7 @@ export function AlertsPage() {
       <ActFault fault={askFault} />
       <AlertList data={data} selection={may('monitoring.manage') ? selection : undefined} />
       {asked?.act === 'silence' ? (
-        <SilenceDialog start={{ serverIds: asked.serverIds }} onClose={() => setAsked(null)} onDone={done} />
+        <LateSilenceDialog start={{ serverIds: asked.serverIds }} onClose={() => setAsked(null)} onDone={done} />
       ) : asked === null ? null : (
         <AlertActDialog act={asked.act} target={asked.target} onClose={() => setAsked(null)} onDone={done} />
       )}

@@ -8,7 +8,7 @@ import { goTo, hrefTo } from '../../address/router.ts'
 import { type ApiFault, send } from '../../api.ts'
 import { usePageKeys } from '../../keys.ts'
 import { ActFault, Fault } from '../../parts/fault.tsx'
-import { SilenceDialog } from '../../parts/silence-dialog.tsx'
+import { LateSilenceDialog } from '../../parts/late-silence-dialog.tsx'
 import { Skeleton } from '../../parts/skeleton.tsx'
 import { StateMark } from '../../parts/state-mark.tsx'
 import { may, textsOf } from '../../session.ts'
@@ -73,7 +73,7 @@ export function RulePage() {
       </div>
       {asked === 'delete' ? <DeleteDialog rule={rule} onClose={() => setAsked(null)} /> : null}
       {asked === 'silence' ? (
-        <SilenceDialog
+        <LateSilenceDialog
           start={{ rules: [{ id: rule.id, name: rule.name }], isOfRule: true, hours: 4 }}
           onClose={() => setAsked(null)}
           onDone={reload}

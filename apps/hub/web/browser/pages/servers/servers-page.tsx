@@ -10,11 +10,11 @@ import { overlay } from '../../frame/overlay.ts'
 import { CollectorBanner } from '../../parts/collector-banner.tsx'
 import { Fault } from '../../parts/fault.tsx'
 import { FilterField, NothingMatches } from '../../parts/filter-field.tsx'
+import { LateSilenceDialog } from '../../parts/late-silence-dialog.tsx'
 import { NothingYet } from '../../parts/nothing-yet.tsx'
 import { NoticeLine } from '../../parts/notice-line.tsx'
 import { type Selection, useSelection } from '../../parts/selection.ts'
 import { SelectionBar } from '../../parts/selection-bar.tsx'
-import { SilenceDialog } from '../../parts/silence-dialog.tsx'
 import { Skeleton } from '../../parts/skeleton.tsx'
 import { Table } from '../../parts/table.tsx'
 import { company, may, textsOf } from '../../session.ts'
@@ -218,7 +218,7 @@ function ListOfServers() {
       ) : null}
       <ServerList data={data} selection={isTable ? selection : undefined} />
       {asked?.act === 'silence' ? (
-        <SilenceDialog start={{ serverIds: asked.ids }} onClose={close} onDone={done} />
+        <LateSilenceDialog start={{ serverIds: asked.ids }} onClose={close} onDone={done} />
       ) : asked === null ? null : (
         <ServerActDialog act={asked.act} ids={asked.ids} names={asked.names} onClose={close} onDone={done} />
       )}

@@ -8,8 +8,9 @@ import { type ApiFault, send } from '../../api.ts'
 import { count, NOTHING } from '../../format.ts'
 import { ActFault, Fault } from '../../parts/fault.tsx'
 import { FilterField, NothingMatches } from '../../parts/filter-field.tsx'
+import { LateSilenceDialog } from '../../parts/late-silence-dialog.tsx'
 import { NoticeLine } from '../../parts/notice-line.tsx'
-import { SilenceDialog, type SilenceStart } from '../../parts/silence-dialog.tsx'
+import type { SilenceStart } from '../../parts/silence-start.ts'
 import { Skeleton } from '../../parts/skeleton.tsx'
 import { StateMark } from '../../parts/state-mark.tsx'
 import { type Column, Table } from '../../parts/table.tsx'
@@ -162,7 +163,7 @@ export function SilencesPage() {
           onOffset={offset => setParams({ offset: offset || null }, 'replace')}
         />
       )}
-      {start === null ? null : <SilenceDialog start={start} onClose={() => setStart(null)} onDone={reload} />}
+      {start === null ? null : <LateSilenceDialog start={start} onClose={() => setStart(null)} onDone={reload} />}
     </>
   )
 }
