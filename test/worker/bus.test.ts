@@ -13,6 +13,12 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import {
+  CommitPace,
+  GROUP_WAIT_MS,
+  REDIS_GROUP_ENTRIES,
+  REDIS_GROUP_WAIT_MS,
+} from '../../apps/collector/bus/commit-pace.ts'
 import { FileBusReader } from '../../apps/collector/bus/file-bus-reader.ts'
 import { FileBusWriter } from '../../apps/collector/bus/file-bus-writer.ts'
 import { PacedNotice } from '../../apps/collector/bus/paced-notice.ts'
@@ -375,6 +381,22 @@ test('a second writer of a bus is refused in words; after the first has closed i
   expect(await second.publish('a', new Uint8Array(96))).toBeNull()
   await second.close()
   rmSync(directory, { recursive: true, force: true })
+})
+
+test('the next commit waits as long as suits the rate: of a disk 5 ms or 2, of Redis until about eight entries have come, 2 to 15 ms', () => {
+  const now = spyOn(performance, 'now').mockReturnValue(1_000_000)
+  close.push(() => now.mockRestore())
+  const waitAfter = (count: number, ...pace: ConstructorParameters<typeof CommitPace>): number => {
+    const commits = new CommitPace(...pace)
+    expect(commits.waitMs).toBe(0)
+    commits.committed(count)
+    return commits.waitMs
+  }
+  const disk = (count: number) => waitAfter(count, GROUP_WAIT_MS)
+  expect([1, 59, 60, 1_000].map(disk)).toEqual([5, 5, 2, 2])
+  const redis = (count: number) => waitAfter(count, REDIS_GROUP_WAIT_MS, REDIS_GROUP_ENTRIES)
+  expect([1, 50, 80, 200, 400, 10_000].map(redis)).toEqual([15, 15, 10, 4, 2, 2])
+  expect(waitAfter(1, 0, REDIS_GROUP_ENTRIES)).toBe(0)
 })
 
 describe('a paced notice', () => {

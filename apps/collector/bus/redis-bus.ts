@@ -14,7 +14,7 @@ import { asBuffer, RedisScript, redisCause, whenReplicated } from '../store/redi
 import type { RedisKeys } from '../store/redis/redis-keys.ts'
 import { LUA_NOW, LUA_TEXT } from '../store/redis/redis-scripts.ts'
 import { type BusStats, type BusWriter, busConsumers, type PublishRefusal } from './bus.ts'
-import { CommitPace } from './commit-pace.ts'
+import { CommitPace, REDIS_GROUP_ENTRIES } from './commit-pace.ts'
 import { LostBatches } from './lost-batches.ts'
 
 const PARTITIONS = Array.from({ length: limits.stateShards }, (_, partition) => partition)
@@ -132,7 +132,7 @@ export class RedisBusWriter implements BusWriter {
 
   constructor(options: RedisBusWriterOptions) {
     this.options = options
-    this.pace = new CommitPace(options.groupWaitMs ?? 0)
+    this.pace = new CommitPace(options.groupWaitMs ?? 0, REDIS_GROUP_ENTRIES)
     options.redis.on('ready', this.onReady)
   }
 

@@ -3,7 +3,7 @@
 import pTimeout from 'p-timeout'
 import type { Logger } from 'pino'
 import type { BusWriter } from '../bus/bus.ts'
-import { GROUP_WAIT_MS } from '../bus/commit-pace.ts'
+import { GROUP_WAIT_MS, REDIS_GROUP_WAIT_MS } from '../bus/commit-pace.ts'
 import { FileBusWriter } from '../bus/file-bus-writer.ts'
 import { RedisBusWriter } from '../bus/redis-bus.ts'
 import { ThreadBus } from '../bus/thread-bus.ts'
@@ -116,7 +116,7 @@ async function openOnRedis(
     keys,
     bytesMax: config['bus.max_bytes'],
     ageMaxMs: config['bus.max_age'],
-    groupWaitMs: GROUP_WAIT_MS,
+    groupWaitMs: REDIS_GROUP_WAIT_MS,
     replicas: config['redis.wait_replicas'],
     onError: cause => log.error({ cause }, 'cannot write to the bus; agents keep their batches'),
     onLost: batches => {
