@@ -26,19 +26,23 @@ export function hostSeries(count: number): NamedSeries[] {
   return series.slice(0, count)
 }
 
-/** The uncompressed bytes of a batch of these series, one point each at `tsMs`. */
+/** The uncompressed bytes of a batch of these series, sent at `tsMs`, a point at each instant: by default one, then. */
 export function batchBytes(
   series: readonly NamedSeries[],
   seq: number,
   tsMs: number,
   value: (index: number) => number,
+  instants: readonly number[] = [tsMs],
 ): Uint8Array {
   return toBinary(
     MetricsBatchSchema,
     create(MetricsBatchSchema, {
       seq: BigInt(seq),
       sentAtMs: BigInt(tsMs),
-      series: series.map((s, index) => ({ ...s, points: [{ tsMs: BigInt(tsMs), value: value(index) }] })),
+      series: series.map((s, index) => ({
+        ...s,
+        points: instants.map(instant => ({ tsMs: BigInt(instant), value: value(index) })),
+      })),
       stats: { intervalSeconds: 30, uptimeSeconds: 1000n, rssBytes: 40_000_000n },
     }),
   )

@@ -17,6 +17,8 @@ export const behaviours = {
   hasty: [200, 429],
   /** Other series with every batch, until its limit is met. */
   unsteady: [200],
+  /** Took so many points since the batch before that 5,000 are in each. */
+  large: [200],
   /** Its clock is an hour ahead. */
   ahead: [200],
   stranger: [401],
@@ -32,6 +34,7 @@ export const behaviourNames = Object.keys(behaviours).filter((name): name is Beh
 
 const BACKFILL_INTERVALS = 5
 const HASTY_BATCHES = 20
+const LARGE_POINTS = 5000
 const BOMB_BYTES = 64 * 1024 * 1024
 const SEQ_AT = 1
 const SENT_AT = 7
@@ -129,6 +132,14 @@ export class FleetAgent {
       case 'unsteady': {
         const other = shared.series.map(one => ({ ...one, labels: { ...one.labels, boot: String(this.seq) } }))
         return [whole(Bun.zstdCompressSync(new Uint8Array(batchBytes(other, ++this.seq, tsMs, index => index + 1))))]
+      }
+      case 'large': {
+        const count = Math.ceil(LARGE_POINTS / shared.series.length)
+        const instants = Array.from({ length: count }, (_, index) =>
+          Math.round(tsMs - (intervalMs * (count - 1 - index)) / count),
+        )
+        const bytes = batchBytes(shared.series, ++this.seq, tsMs, () => shared.random.float() * 80, instants)
+        return [whole(Bun.zstdCompressSync(new Uint8Array(bytes)))]
       }
       case 'ahead':
         return [whole(this.batch(tsMs + 3_600_000))]
