@@ -69,7 +69,7 @@ test('a check is made, its faults stand at its fields, its day is drawn with wha
   await row.getByRole('cell', { name: '0.25 s' }).waitFor()
   await row.getByText('(1 ok, 0 failing)').waitFor()
   const checks = async (): Promise<Json[]> => (await tenant.call('GET', '/monitoring/checks')).body.data
-  await page.getByRole('button', { name: 'Turn Front page off' }).click()
+  await page.getByRole('button', { name: 'Turn off Front page' }).click()
   await until('it is off', async () => (await checks())[0]?.enabled === false)
   await page.getByRole('button', { name: 'Duplicate Front page' }).click()
   await until('there are two', async () => (await checks()).length === 2)
