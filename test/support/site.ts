@@ -108,7 +108,10 @@ export async function startSiteProcess(options: SiteOptions = {}): Promise<SiteP
       return existsSync(readyFile)
     },
     options.readyMs ?? 60_000,
-  )
+  ).catch(error => {
+    child.kill('SIGKILL')
+    throw error
+  })
   const facts: SiteInfo = JSON.parse(readFileSync(readyFile, 'utf8'))
   const cleanUp = () => {
     if (!options.dataDir) rmSync(dir, { recursive: true, force: true })

@@ -2,11 +2,12 @@
 // narrow; no refusal of the policy, no other host, no layout shift, nothing over the edge.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
-import { type PageName, pageNames, pathOf } from '../../apps/hub/web/address/site-map.ts'
+import { type PageName, pageNames, pathOf, sitePages } from '../../apps/hub/web/address/site-map.ts'
 import { SimulatedAgent } from '../support/simulated-agent.ts'
 import { type Json, type SiteProcess, startSiteProcess } from '../support/site.ts'
 import { until } from '../support/until.ts'
 import { closeContexts, sharedBrowser, signIn, violationsOf } from './browser.ts'
+import { treeFault } from './page-trees.ts'
 
 /**
  * A page is loaded once a width, since it is laid out and moves by its width as it loads, and is judged whole; then its
@@ -71,12 +72,16 @@ async function fillSite(): Promise<void> {
       SILENT_INTERVAL_S,
     )
   }
-  ids.alert = await until('an alert is open', async () => {
+  ids.alert = await until('both alerts of the full disk are open', async () => {
     const { data } = await api('GET', '/monitoring/alerts?state=open')
-    return data[0]?.id ?? null
+    return data.length < 2 ? null : data.find((alert: Json) => alert.severity === 'critical')?.id
   })
   const ends_at = new Date(Date.now() + 3_600_000).toISOString()
   await api('POST', '/monitoring/silences', { scope: { tags: ['web'] }, ends_at, reason: 'Window of the night' })
+  const target = { url: 'https://www.example.net/' }
+  ids.check = (
+    await api('POST', '/monitoring/checks', { name: 'Front page', type: 'http', target, scope: { all: true } })
+  ).data.id
   const { data: rules } = await api('GET', '/monitoring/rules')
   ids.rule = rules[0]?.id
 }
@@ -94,8 +99,8 @@ function watch(page: Page, faults: string[]): void {
 
 /** The address of a page; null where the site has nothing to show on it. */
 function addressOf(name: PageName): string | null {
-  const path = pathOf(name, ids)
-  return pathOf(name).includes(':') || path.includes('undefined') ? null : base + path
+  const asked = [...sitePages[name].path.matchAll(/:(\w+)/g)].map(([, param]) => param ?? '')
+  return asked.every(param => ids[param] !== undefined) ? base + pathOf(name, ids) : null
 }
 
 /** Pages by address, and the other ways in which some are shown. */
@@ -104,6 +109,9 @@ const addresses = (): readonly (readonly [name: string, address: string | null])
   ['servers as cards', `${base}/servers?view=cards`],
   ['servers as a map', `${base}/servers?view=map&group=env`],
 ]
+
+/** What is left out on a phone is in the tree of a screen. */
+const TREES_WIDTH = 1280
 
 /** What Chromium makes of rounding to whole pixels; nobody sees it. */
 const SHIFT_MAX = 0.001
@@ -141,7 +149,7 @@ async function openSite(context: BrowserContext): Promise<Page> {
 }
 
 for (const { width, colorScheme, turned } of looks)
-  test(`every page at ${width} px, ${colorScheme} and ${turned}: no violation, no refusal, no other host, no shift, nothing over the edge`, async () => {
+  test(`every page at ${width} px, ${colorScheme} and ${turned}: read out as before, no violation, no refusal, no other host, no shift, nothing over the edge`, async () => {
     const faults: string[] = []
     const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme, locale: 'en-GB' })
     const page = await openSite(context)
@@ -152,6 +160,7 @@ for (const { width, colorScheme, turned } of looks)
       await page.locator('main h1').first().waitFor()
       // The stream has said that what is shown is of now: the page is what a person sees.
       await page.locator('.connection[data-state="live"]').waitFor()
+      if (width === TREES_WIDTH) faults.push(...(await treeFault(name, page)))
       for (const [scheme, rules] of [[colorScheme, 'all'] as const, [turned, 'colour'] as const]) {
         await page.emulateMedia({ colorScheme: scheme })
         for (const fault of await faultsOf(page, rules)) faults.push(`${name} at ${width}, ${scheme}: ${fault}`)
