@@ -3,7 +3,7 @@
 // a question; times are of processor time.
 import type { AdvisoryReader, Affected, Rule } from '../core/matching/advisory.ts'
 import { evaluateInstance } from '../core/matching/evaluate.ts'
-import { findingsOfHost } from '../core/matching/finding.ts'
+import { findingsOfHost } from '../core/matching/findings-of-host.ts'
 import { DEFAULT_MATCH_OPTIONS } from '../core/matching/match-options.ts'
 import { matchReport } from '../core/matching/match-report.ts'
 import { instancesOfReport } from '../core/matching/package-instance.ts'

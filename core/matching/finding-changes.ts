@@ -1,8 +1,8 @@
 // What became of a server's findings between two looks at it (MAT-150, MAT-151): which were opened, updated and
 // resolved, and for which reason.
 import { packageKeyOf } from './evaluate.ts'
-import { distroOf } from './finding.ts'
 import type { FindingColumns, ResolvedReason } from './finding-event.ts'
+import { distroOf } from './findings-of-host.ts'
 import type { HostInfo, HostMatch } from './host-match.ts'
 import { isKernelImage, isRunning } from './kernel.ts'
 import type { PackageInstance } from './package-instance.ts'

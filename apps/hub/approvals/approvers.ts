@@ -1,6 +1,6 @@
 // Who belongs to the approvers of a step now (resources.md R-044): named persons, a role, a team of the company.
 import { type SQL, sql } from 'drizzle-orm'
-import type { Approvers, StepPeople } from '../../../core/lifecycle/approval.ts'
+import type { Approvers, StepPeople } from '../../../core/lifecycle/approval-steps.ts'
 import { holds } from '../notifications/recipients.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { uuidList } from '../platform/db/transaction.ts'

@@ -1,6 +1,12 @@
 // What follows from a ticket that moved: who is told, and what becomes of its item (resources.md ).
 import { sql } from 'drizzle-orm'
-import { deciders, isBlocked, type Moved, slaDueAtMs, type TicketEffect } from '../../../core/lifecycle/approval.ts'
+import {
+  deciders,
+  isBlocked,
+  type Moved,
+  slaDueAtMs,
+  type TicketEffect,
+} from '../../../core/lifecycle/approval-steps.ts'
 import type { Hub } from '../hub-context.ts'
 import { type ApprovalMessage, tellApproval } from '../notifications/approval-messages.ts'
 import { type ApprovalType, decisionWords } from '../notifications/approval-texts.ts'

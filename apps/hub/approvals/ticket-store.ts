@@ -1,4 +1,4 @@
-// Tickets between the database and the pure state machine (core/lifecycle/approval.ts).
+// Tickets between the database and the pure state machine (core/lifecycle/approval-steps.ts).
 import { and, asc, eq, sql } from 'drizzle-orm'
 import { assert } from '../../../core/assert.ts'
 import {
@@ -9,7 +9,7 @@ import {
   type StepPeople,
   slaDueAtMs,
   type Ticket,
-} from '../../../core/lifecycle/approval.ts'
+} from '../../../core/lifecycle/approval-steps.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { approvalEvents, approvalTickets } from '../platform/db/schema-iac.ts'
 import { isAnyOf, type Tx } from '../platform/db/transaction.ts'

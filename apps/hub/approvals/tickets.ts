@@ -9,7 +9,7 @@ import {
   mayDecide,
   type Refusal,
   type Ticket,
-} from '../../../core/lifecycle/approval.ts'
+} from '../../../core/lifecycle/approval-steps.ts'
 import { auditRequest } from '../audit/audit.ts'
 import { approvalTickets } from '../platform/db/schema-iac.ts'
 import { inTransaction, type Tx } from '../platform/db/transaction.ts'

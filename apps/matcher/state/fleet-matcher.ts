@@ -3,7 +3,7 @@
 import type { AdvisoryReader } from '../../../core/matching/advisory.ts'
 import { dayOf } from '../../../core/matching/end-of-life.ts'
 import { evaluateInstance, lookUpOf, packageKeyOf, rowKeysOf, type Verdict } from '../../../core/matching/evaluate.ts'
-import { findingsOfHost } from '../../../core/matching/finding.ts'
+import { findingsOfHost } from '../../../core/matching/findings-of-host.ts'
 import { type HostInfo, type HostMatch, hostMatch, releaseEndFinding } from '../../../core/matching/host-match.ts'
 import { isKernelSource } from '../../../core/matching/kernel.ts'
 import type { PackageInstance } from '../../../core/matching/package-instance.ts'

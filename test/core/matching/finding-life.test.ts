@@ -2,9 +2,9 @@
 // of versions and looks at everything anew.
 import { expect, test } from 'bun:test'
 import { evaluateInstance } from '../../../core/matching/evaluate.ts'
-import { findingsOfHost } from '../../../core/matching/finding.ts'
 import { findingChanges } from '../../../core/matching/finding-changes.ts'
 import type { FindingColumns } from '../../../core/matching/finding-event.ts'
+import { findingsOfHost } from '../../../core/matching/findings-of-host.ts'
 import { isConclusive } from '../../../core/matching/host-match.ts'
 import { DEFAULT_MATCH_OPTIONS } from '../../../core/matching/match-options.ts'
 import { instancesOfReport } from '../../../core/matching/package-instance.ts'

@@ -1,6 +1,6 @@
 // Findings take over what the reference data say of their vulnerability, and are rated again (decisions G-173, G-188).
 import { sql } from 'drizzle-orm'
-import { rate } from '../../../../core/lifecycle/finding.ts'
+import { rate } from '../../../../core/lifecycle/finding-rating.ts'
 import type { Tx } from '../../platform/db/transaction.ts'
 
 type Row = {

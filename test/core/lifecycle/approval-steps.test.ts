@@ -10,7 +10,7 @@ import {
   slaStateOf,
   type Ticket,
   tick,
-} from '../../../core/lifecycle/approval.ts'
+} from '../../../core/lifecycle/approval-steps.ts'
 import { workflowsFor } from '../../../core/lifecycle/workflows-needed.ts'
 
 const HOUR_MS = 3_600_000
