@@ -185,7 +185,7 @@ export const findingsView: View<FindingsView> = {
   },
 }
 
-export type MatchingFindingsView = { readonly ids: readonly string[]; readonly names: readonly string[] }
+export type MatchingFindingsView = { readonly ids: readonly string[] }
 
 /** All findings that match, for what is done with them. */
 export const matchingFindingsView: View<MatchingFindingsView> = {
@@ -195,10 +195,8 @@ export const matchingFindingsView: View<MatchingFindingsView> = {
   async make(context) {
     const { hub, companyId, param } = context
     const filter = await toFilter(context, parseFilter(param('q')))
-    if (filter === null) return { ids: [], names: [] }
-    const { db } = hub.database
-    const { ids } = await idsOfPage(db, companyId, filter, { limit: MATCHING_MAX, offset: 0 })
-    const first = await findingsByIds(db, companyId, ids.slice(0, 3))
-    return { ids, names: first.map(({ finding }) => finding.vulnId) }
+    if (filter === null) return { ids: [] }
+    const { ids } = await idsOfPage(hub.database.db, companyId, filter, { limit: MATCHING_MAX, offset: 0 })
+    return { ids }
   },
 }

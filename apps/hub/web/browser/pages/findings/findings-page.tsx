@@ -4,8 +4,9 @@ import type { FindingRow, FindingsView, MatchingFindingsView } from '../../../vi
 import { findingsWords } from '../../../words/findings.ts'
 import { shellWords } from '../../../words/shell.ts'
 import { hrefTo, param, setParams } from '../../address/router.ts'
+import type { ApiFault } from '../../api.ts'
 import { count, duration, NOTHING } from '../../format.ts'
-import { Fault } from '../../parts/fault.tsx'
+import { ActFault, Fault } from '../../parts/fault.tsx'
 import { FilterField, NothingMatches } from '../../parts/filter-field.tsx'
 import { NoticeLine } from '../../parts/notice-line.tsx'
 import { useSelection } from '../../parts/selection.ts'
@@ -108,7 +109,6 @@ function Coverage({ data: { scans, matcher, overdue, dueSoon } }: { readonly dat
 }
 
 type Asked = { readonly type: ExceptionType; readonly target: ExceptionTarget }
-const noTarget: MatchingFindingsView = { ids: [], names: [] }
 
 type ListProps = {
   readonly data: FindingsView
@@ -136,34 +136,30 @@ function FindingList({ data, total, selection }: ListProps) {
   )
 }
 
-/** What is chosen of the list: rows, or all that match; and what is asked for it. */
+/** What is asked for those that are chosen, whichever way they were: one that is taken out again is not among them. */
 function useAsking(data: FindingsView | null) {
   const selection = useSelection()
   const [asked, setAsked] = useState<Asked | null>(null)
-  const [allMatching, setAllMatching] = useState<MatchingFindingsView | null>(null)
-  const clear = (): void => {
-    selection.clear()
-    setAllMatching(null)
-  }
-  const selectMatching = async (): Promise<void> => {
-    const matching = await askView<MatchingFindingsView>('matching-findings', { q: param('q') }).catch(() => noTarget)
-    setAllMatching(matching)
-    selection.setAll(matching.ids, true)
-  }
+  const [fault, setFault] = useState<ApiFault | null>(null)
+  const selectMatching = (): Promise<void> =>
+    askView<MatchingFindingsView>('matching-findings', { q: param('q') }).then(({ ids }) => {
+      setFault(null)
+      selection.setMatching(ids)
+    }, setFault)
   const ask = (type: ExceptionType): void => {
     const names = data?.rows.filter(row => selection.has(row.id)).map(row => row.vulnId) ?? []
-    setAsked({ type, target: allMatching ?? { ids: selection.all, names: [...new Set(names)] } })
+    setAsked({ type, target: { ids: selection.all, names: [...new Set(names)] } })
   }
-  return { selection, asked, ask, close: () => setAsked(null), clear, selectMatching }
+  return { selection, asked, fault, ask, close: () => setAsked(null), selectMatching }
 }
 
 export function FindingsPage() {
   const { data, fault, reload } = usePageView<FindingsView>('findings')
-  const { selection, asked, ask, close, clear, selectMatching } = useAsking(data)
+  const { selection, asked, fault: unselected, ask, close, selectMatching } = useAsking(data)
   if (data === null) return fault === null ? <Skeleton lines={16} /> : <Fault fault={fault} onRetry={reload} />
   const total = Object.values(data.byState).reduce((sum, number) => sum + number, 0)
   const done = (): void => {
-    clear()
+    selection.clear()
     reload()
   }
   return (
@@ -186,7 +182,7 @@ export function FindingsPage() {
         selected={selection.size}
         matching={data.matching}
         onSelectMatching={() => void selectMatching()}
-        onClear={clear}
+        onClear={() => selection.clear()}
       >
         <button type="button" onClick={() => ask('accepted')}>
           {t('accept')}
@@ -195,6 +191,7 @@ export function FindingsPage() {
           {t('false_positive')}
         </button>
       </SelectionBar>
+      <ActFault fault={unselected} />
       <FindingList data={data} total={total} selection={selection} />
       {asked === null ? null : (
         <ExceptionDialog type={asked.type} target={asked.target} onClose={close} onDone={done} />
