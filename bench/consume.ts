@@ -6,6 +6,7 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { FileBusReader } from '../apps/collector/bus/file-bus-reader.ts'
+import { newTurns } from '../apps/collector/store/write-turns.ts'
 import { ShardPool } from '../apps/collector/worker/evaluation/shard-pool.ts'
 import { limits } from '../core/limits.ts'
 import { defaultRules } from './default-rules.ts'
@@ -38,7 +39,7 @@ try {
     threadUrl: new URL('../apps/collector/worker/evaluation/shard-thread.ts', import.meta.url),
     threads: Number(threads),
     config: {
-      storage: { kind: 'file', busPath, dataDir: dir, snapshotDir: join(dir, 'snapshots') },
+      storage: { kind: 'file', busPath, dataDir: dir, snapshotDir: join(dir, 'snapshots'), turns: newTurns() },
       settings: {
         noDataAfterMs: limits.noDataAfterMs,
         flapping: { windowMs: limits.flapWindowMs, transitions: limits.flapTransitions, stableMs: limits.flapStableMs },

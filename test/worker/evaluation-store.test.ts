@@ -5,9 +5,12 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { EvaluationStore } from '../../apps/collector/store/file-evaluation-store.ts'
+import { newTurns } from '../../apps/collector/store/write-turns.ts'
 import { packRule } from '../../core/alerting/rules/packed-rule.ts'
 import { uuidFromText } from '../../core/series/hash.ts'
 import { company, RULE_ID, ruleRecord } from '../support/rule-record.ts'
+import { until } from '../support/until.ts'
+import type { CommittingThread } from './committing-thread.ts'
 
 const directories: string[] = []
 afterAll(() => {
@@ -99,3 +102,28 @@ test('of a rule that was handed over packed the whole record is kept', () => {
   expect(store.ruleChanges(0)[0]?.after).toEqual(rule)
   store.close()
 })
+
+test('[EVT-026] while a thread commits without a pause, another that writes the same file waits for one commit, not for seconds', async () => {
+  const directory = newDirectory()
+  const turns = newTurns()
+  const counts = new Int32Array(new SharedArrayBuffer(8))
+  const store = new EvaluationStore(directory, directory, turns)
+  const thread = new Worker(new URL('./committing-thread.ts', import.meta.url))
+  const ended = new Promise(resolve => {
+    thread.onmessage = resolve
+  })
+  thread.postMessage({ directory, turns, counts: counts.buffer } satisfies CommittingThread)
+  await until('the thread to commit', () => Atomics.load(counts, 0) > 1)
+  const waited: number[] = []
+  while (waited.length < 15) {
+    const [row] = store.nextEvents(1)
+    const before = Atomics.load(counts, 0)
+    store.removeEvents([row!.id])
+    waited.push(Atomics.load(counts, 0) - before)
+  }
+  Atomics.store(counts, 1, 1)
+  await ended
+  // One or two each; a few more when this thread is held up between its looks at the count.
+  expect(waited.reduce((sum, count) => sum + count)).toBeLessThan(60)
+  store.close()
+}, 60_000)

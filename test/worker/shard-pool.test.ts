@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { FileBusWriter } from '../../apps/collector/bus/file-bus-writer.ts'
+import { newTurns } from '../../apps/collector/store/write-turns.ts'
 import { ShardPool } from '../../apps/collector/worker/evaluation/shard-pool.ts'
 import { limits } from '../../core/limits.ts'
 
@@ -25,7 +26,13 @@ test('an evaluation thread that dies is told to its process, and to whoever wait
     threadUrl: new URL('./dying-shard-thread.ts', import.meta.url),
     threads: 2,
     config: {
-      storage: { kind: 'file', busPath, dataDir: directory, snapshotDir: join(directory, 'snapshots') },
+      storage: {
+        kind: 'file',
+        busPath,
+        dataDir: directory,
+        snapshotDir: join(directory, 'snapshots'),
+        turns: newTurns(),
+      },
       settings: {
         noDataAfterMs: limits.noDataAfterMs,
         flapping: { windowMs: limits.flapWindowMs, transitions: limits.flapTransitions, stableMs: limits.flapStableMs },

@@ -15,6 +15,7 @@ import { limits } from '../../../core/limits.ts'
 import type { OutboxRow, OutboxStore, SetAsideKey, Skipped } from './outbox-store.ts'
 import type { PlacedRecord, ShardStore, WrittenSnapshot } from './shard-store.ts'
 import { useWriteAheadLog } from './write-ahead-log.ts'
+import { newTurns, WriteTurns } from './write-turns.ts'
 
 /**
  * 2: series keys are stored by shard, rule changes by their position on the bus. 3: each rule record is stored once,
@@ -98,23 +99,55 @@ const outboxRow = (row: StoredEvent): OutboxRow => ({ id: row.id, pairKey: row.p
 export class EvaluationStore implements ShardStore, OutboxStore {
   private readonly database: Database
   private readonly snapshotDir: string
+  private readonly turns: WriteTurns
   /**
    * Number of this thread's last journal record, or at the start the last of any thread: later records of its shards
    * have greater numbers.
    */
   journalMark: number
 
-  constructor(dataDir: string, snapshotDir: string) {
+  /** `turns`: shared by the stores of all threads that have this file open. */
+  constructor(dataDir: string, snapshotDir: string, turns = newTurns()) {
     mkdirSync(dataDir, { recursive: true, mode: 0o700 })
     mkdirSync(snapshotDir, { recursive: true, mode: 0o700 })
-    this.database = openDatabase(join(dataDir, 'evaluation.db'))
+    this.turns = new WriteTurns(turns)
+    this.database = this.turns.run(() => openDatabase(join(dataDir, 'evaluation.db')))
     this.snapshotDir = snapshotDir
     this.journalMark =
       this.database.query<{ seq: number }, []>("SELECT seq FROM sqlite_sequence WHERE name = 'journal'").get()?.seq ?? 0
   }
 
+  /** One durable transaction, in turn. */
+  private write(work: () => void): void {
+    this.turns.run(() => this.database.transaction(work).immediate())
+  }
+
+  /**
+   * A transaction that may be lost in a power cut, since what it removes is then removed again: no sync of the disk
+   * holds up the other threads. It is synced with the next durable one.
+   */
+  private writeUnsynced(work: () => void): void {
+    this.turns.run(() => {
+      this.database.run('PRAGMA synchronous = NORMAL')
+      try {
+        this.database.transaction(work).immediate()
+      } finally {
+        this.database.run('PRAGMA synchronous = FULL')
+      }
+    })
+  }
+
   /** Commits events and the states behind them. An event that the outbox still holds is not added again. */
   commit(events: readonly AlertEvent[], journal: readonly JournalRecord[], position: number, nowMs: number): void {
+    this.write(() => this.insert(events, journal, position, nowMs))
+  }
+
+  private insert(
+    events: readonly AlertEvent[],
+    journal: readonly JournalRecord[],
+    position: number,
+    nowMs: number,
+  ): void {
     const insertEvent = this.database.query(
       'INSERT OR IGNORE INTO outbox (event_id, pair_key, type, created_ms, event) VALUES (?, ?, ?, ?, ?)',
     )
@@ -122,36 +155,30 @@ export class EvaluationStore implements ShardStore, OutboxStore {
     const insertRecord = this.database.query(
       'INSERT INTO journal (shard, position, key, is_open, record) VALUES (?, ?, ?, ?, ?)',
     )
-    this.database
-      .transaction(() => {
-        for (const event of events)
-          insertEvent.run(event.event_id, eventPairKey(event), event.type, Math.floor(nowMs), JSON.stringify(event))
-        for (const record of journal) {
-          const key = journalKey(record)
-          supersede.run(key)
-          const { lastInsertRowid } = insertRecord.run(
-            record.shard,
-            position,
-            key,
-            isOpenRecord(record) ? 1 : 0,
-            JSON.stringify(record),
-          )
-          const mark = Number(lastInsertRowid)
-          assert(mark > this.journalMark, 'journal records are numbered upwards')
-          this.journalMark = mark
-        }
-      })
-      .immediate()
+    for (const event of events)
+      insertEvent.run(event.event_id, eventPairKey(event), event.type, Math.floor(nowMs), JSON.stringify(event))
+    for (const record of journal) {
+      const key = journalKey(record)
+      supersede.run(key)
+      const { lastInsertRowid } = insertRecord.run(
+        record.shard,
+        position,
+        key,
+        isOpenRecord(record) ? 1 : 0,
+        JSON.stringify(record),
+      )
+      const mark = Number(lastInsertRowid)
+      assert(mark > this.journalMark, 'journal records are numbered upwards')
+      this.journalMark = mark
+    }
   }
 
   /** Commits events together with the state that led to them, a value stored by name. */
   commitKept(events: readonly AlertEvent[], name: string, value: unknown, nowMs: number): void {
-    this.database
-      .transaction(() => {
-        this.commit(events, [], 0, nowMs)
-        this.database.query('INSERT OR REPLACE INTO kept (name, value) VALUES (?, ?)').run(name, JSON.stringify(value))
-      })
-      .immediate()
+    this.write(() => {
+      this.insert(events, [], 0, nowMs)
+      this.database.query('INSERT OR REPLACE INTO kept (name, value) VALUES (?, ?)').run(name, JSON.stringify(value))
+    })
   }
 
   /** The value stored under a name, or null. */
@@ -182,22 +209,18 @@ export class EvaluationStore implements ShardStore, OutboxStore {
   keepKeys(shard: number, keys: readonly string[]): void {
     if (keys.length === 0) return
     const insert = this.database.query('INSERT OR IGNORE INTO shard_keys (shard, full_key) VALUES (?, ?)')
-    this.database
-      .transaction(() => {
-        for (const key of keys) insert.run(shard, key)
-      })
-      .immediate()
+    this.write(() => {
+      for (const key of keys) insert.run(shard, key)
+    })
   }
 
   /** Keys that no snapshot of the shard needs any more. */
   dropKeys(shard: number, keys: readonly string[]): void {
     if (keys.length === 0) return
     const remove = this.database.query('DELETE FROM shard_keys WHERE shard = ? AND full_key = ?')
-    this.database
-      .transaction(() => {
-        for (const key of keys) remove.run(shard, key)
-      })
-      .immediate()
+    this.writeUnsynced(() => {
+      for (const key of keys) remove.run(shard, key)
+    })
   }
 
   /** Records rule changes before a thread activates them. */
@@ -205,12 +228,10 @@ export class EvaluationStore implements ShardStore, OutboxStore {
     const insert = this.database.query(
       'INSERT INTO rule_notes (thread, position, since, rule_id, before, after) VALUES (?, ?, ?, ?, ?, ?)',
     )
-    this.database
-      .transaction(() => {
-        for (const { position, since, ruleId, before, after } of changes)
-          insert.run(thread, position, since, ruleId, this.keepRecord(before), this.keepRecord(after))
-      })
-      .immediate()
+    this.write(() => {
+      for (const { position, since, ruleId, before, after } of changes)
+        insert.run(thread, position, since, ruleId, this.keepRecord(before), this.keepRecord(after))
+    })
   }
 
   /** Stores the record of a rule, once for all threads. Returns the name by which changes refer to it. */
@@ -242,18 +263,20 @@ export class EvaluationStore implements ShardStore, OutboxStore {
    * of each rule stays, as if it came before the whole bus, since the set may not be stored yet.
    */
   passRules(thread: number, position: number): void {
-    const removed = this.database
-      .query(
-        `DELETE FROM rule_notes WHERE thread = ?1 AND position <= ?2
-          AND id NOT IN (SELECT max(id) FROM rule_notes WHERE thread = ?1 GROUP BY rule_id)`,
-      )
-      .run(thread, position)
-    const passed = this.database
-      .query('UPDATE rule_notes SET before = NULL, position = 0 WHERE thread = ? AND position BETWEEN 1 AND ?')
-      .run(thread, position)
-    if (removed.changes + passed.changes > 0)
-      this.database.run(`DELETE FROM rule_records WHERE name NOT IN (
-        SELECT before FROM rule_notes WHERE before IS NOT NULL UNION SELECT after FROM rule_notes WHERE after IS NOT NULL)`)
+    this.writeUnsynced(() => {
+      const removed = this.database
+        .query(
+          `DELETE FROM rule_notes WHERE thread = ?1 AND position <= ?2
+            AND id NOT IN (SELECT max(id) FROM rule_notes WHERE thread = ?1 GROUP BY rule_id)`,
+        )
+        .run(thread, position)
+      const passed = this.database
+        .query('UPDATE rule_notes SET before = NULL, position = 0 WHERE thread = ? AND position BETWEEN 1 AND ?')
+        .run(thread, position)
+      if (removed.changes + passed.changes > 0)
+        this.database.run(`DELETE FROM rule_records WHERE name NOT IN (
+          SELECT before FROM rule_notes WHERE before IS NOT NULL UNION SELECT after FROM rule_notes WHERE after IS NOT NULL)`)
+    })
   }
 
   /** Writes a snapshot and puts it in place, at once. */
@@ -291,9 +314,10 @@ export class EvaluationStore implements ShardStore, OutboxStore {
   /** Puts a snapshot in force and deletes the journal records that it reflects, except those of open alerts. */
   private publishSnapshot(temporary: string, shard: number, position: number, mark: number): void {
     renameSync(temporary, this.snapshotPath(shard))
-    this.database
-      .query('DELETE FROM journal WHERE shard = ? AND position <= ? AND id <= ? AND is_open = 0')
-      .run(shard, position, mark)
+    const reflected = this.database.query(
+      'DELETE FROM journal WHERE shard = ? AND position <= ? AND id <= ? AND is_open = 0',
+    )
+    this.writeUnsynced(() => reflected.run(shard, position, mark))
   }
 
   /** The bytes of a shard's snapshot, or null when it has none. */
@@ -341,26 +365,29 @@ export class EvaluationStore implements ShardStore, OutboxStore {
     return row && outboxRow(row)
   }
 
-  /** Removes events that the hub has accepted, or will never accept. */
+  /**
+   * Removes events that the hub has accepted, or will never accept. After a power cut they may be told again, under the
+   * same ids.
+   */
   removeEvents(ids: readonly number[]): void {
     const remove = this.database.query('DELETE FROM outbox WHERE id = ?')
-    this.database
-      .transaction(() => {
-        for (const id of ids) remove.run(id)
-      })
-      .immediate()
+    this.writeUnsynced(() => {
+      for (const id of ids) remove.run(id)
+    })
   }
 
   /** Removes the events and open alerts of a purged company, or of one of its servers. */
   removeEventsOf(companyId: string, serverId: string | null): void {
-    this.database
-      .query("DELETE FROM outbox WHERE event ->> 'company_id' = ?1 AND (?2 IS NULL OR event ->> 'server_id' = ?2)")
-      .run(companyId, serverId)
-    this.database
-      .query(
-        "DELETE FROM journal WHERE is_open = 1 AND record ->> 'companyId' = ?1 AND (?2 IS NULL OR record ->> 'serverId' = ?2)",
-      )
-      .run(companyId, serverId)
+    this.write(() => {
+      this.database
+        .query("DELETE FROM outbox WHERE event ->> 'company_id' = ?1 AND (?2 IS NULL OR event ->> 'server_id' = ?2)")
+        .run(companyId, serverId)
+      this.database
+        .query(
+          "DELETE FROM journal WHERE is_open = 1 AND record ->> 'companyId' = ?1 AND (?2 IS NULL OR record ->> 'serverId' = ?2)",
+        )
+        .run(companyId, serverId)
+    })
   }
 
   /**
@@ -370,13 +397,14 @@ export class EvaluationStore implements ShardStore, OutboxStore {
   trimOutbox(eventsMax: number): number {
     const over = this.outboxDepth() - eventsMax
     if (over <= 0) return 0
-    this.database
-      .query("DELETE FROM outbox WHERE id IN (SELECT id FROM outbox ORDER BY type <> 'alert.reminder', id LIMIT ?)")
-      .run(over)
+    const remove = this.database.query(
+      "DELETE FROM outbox WHERE id IN (SELECT id FROM outbox ORDER BY type <> 'alert.reminder', id LIMIT ?)",
+    )
+    this.write(() => remove.run(over))
     return over
   }
 
   close(): void {
-    this.database.close()
+    this.turns.run(() => this.database.close())
   }
 }

@@ -74,7 +74,7 @@ export class ShardHost {
 
   private openOnDisk(storage: ShardStorage & { readonly kind: 'file' }): void {
     const bus = new FileBusReader(storage.busPath, [busConsumers.evaluation])
-    const store = new EvaluationStore(storage.dataDir, storage.snapshotDir)
+    const store = new EvaluationStore(storage.dataDir, storage.snapshotDir, storage.turns)
     this.close = async () => {
       store.close()
       await bus.close()

@@ -388,7 +388,10 @@ export class ShardLoop {
     for (const group of groups) {
       const last = group.firstPosition + group.count - 1
       assert(last > this.position, 'the bus is read forwards')
-      if (this.ruleChanges.length > 0) this.replayRules(group.firstPosition)
+      if (this.ruleChanges[0] && this.ruleChanges[0].position < group.firstPosition) {
+        this.commit()
+        this.replayRules(group.firstPosition)
+      }
       this.reader.open(group.bytes)
       let position = group.firstPosition
       while (this.reader.next()) {
@@ -404,8 +407,9 @@ export class ShardLoop {
       }
       assert(position === last + 1, 'a group of the bus holds the entries that it says')
       this.position = last
-      this.commit()
     }
+    // Once for all groups: a replay is as many commits as reads, each of which waits for the disk.
+    this.commit()
     // Entries that all consumers passed are removed. So when the bus has nothing more, the replay is complete even if
     // its position is lower than the journal's.
     const isEmpty = groups.length === 0

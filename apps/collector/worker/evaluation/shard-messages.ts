@@ -33,6 +33,8 @@ export type ShardStorage =
       readonly busPath: string
       readonly dataDir: string
       readonly snapshotDir: string
+      /** In which the threads write what is stored, the outbox too. */
+      readonly turns: SharedArrayBuffer
       /** The bus is written in this process, which wakes the thread. */
       readonly isWoken?: boolean
     }

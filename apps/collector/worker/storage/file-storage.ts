@@ -8,6 +8,7 @@ import { collectorPaths, type WorkerConfig } from '../../config.ts'
 import { EvaluationStore } from '../../store/file-evaluation-store.ts'
 import { FileFeedStore } from '../../store/file-feed-store.ts'
 import { Tombstones } from '../../store/tombstones.ts'
+import { newTurns } from '../../store/write-turns.ts'
 import type { ShardStatus } from '../evaluation/shard-messages.ts'
 import { sampleHold } from './sample-hold.ts'
 import type { GroupStore, StorageParts, WorkerStorage } from './worker-storage.ts'
@@ -48,10 +49,11 @@ export class FileWorkerStorage implements WorkerStorage {
     const snapshotDir = join(dataDir, 'snapshots')
     mkdirSync(dataDir, { recursive: true, mode: 0o700 })
     this.bus = new FileBusReader(paths.bus, Object.values(busConsumers))
-    const store = new EvaluationStore(dataDir, snapshotDir)
+    const turns = newTurns()
+    const store = new EvaluationStore(dataDir, snapshotDir, turns)
     this.outbox = store
     this.tombstones = new Tombstones(join(config.data_dir, 'tombstones.json'), nowMs)
-    this.shards = { kind: 'file', busPath: paths.bus, dataDir, snapshotDir, isWoken }
+    this.shards = { kind: 'file', busPath: paths.bus, dataDir, snapshotDir, turns, isWoken }
     this.samplesBus = { kind: 'file', path: paths.bus, hold: sampleHold(config), isWoken }
     this.groups = {
       leaderToken: () => 'own',
