@@ -2,6 +2,7 @@
 // metric and marked by its worst alert. A hundred thousand cells go as two characters each; who they are is asked for
 // in windows, for what is pointed at and for the rows of the table that says the same.
 import { metricByName, metrics, type Unit } from '../../../../core/series/catalogue.ts'
+import { cellLevel } from '../cell-level.ts'
 import type { LiveServer } from '../live/live-servers.ts'
 import type { CollectorState, MetricValues } from '../live/newest-values.ts'
 import {
@@ -15,9 +16,6 @@ import {
 } from './servers.ts'
 import type { View, ViewContext } from './view.ts'
 
-/** Values are told apart in that many steps, each a character; `-` where there is none. */
-const LEVELS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
-const NO_LEVEL = '-'
 const GROUPS_MAX = 500
 const WINDOW = 60
 const DEFAULT_FILL = 'cpu_usage_percent'
@@ -152,12 +150,6 @@ function scaleOf(unit: Unit | null, values: MetricValues): number {
   return niceAbove(high, unit === 'bytes' || unit === 'bytes/s')
 }
 
-function levelOf(value: number | null, scaleMax: number): string {
-  if (value === null) return NO_LEVEL
-  const share = Math.min(1, Math.max(0, value / scaleMax))
-  return LEVELS[Math.round(share * (LEVELS.length - 1))] ?? NO_LEVEL
-}
-
 const fillOf = (param: ViewContext['param']): string => metricByName(param('fill'))?.name ?? DEFAULT_FILL
 
 async function shownMap(context: ViewContext) {
@@ -185,7 +177,7 @@ export const serverMapView: View<ServerMapView> = {
         const own = shown.servers.slice(group.from, group.to)
         return {
           keys: group.keys,
-          levels: own.map(server => levelOf(values.valueOf(server.id), scaleMax)).join(''),
+          levels: own.map(server => cellLevel(values.valueOf(server.id), scaleMax)).join(''),
           marks: own.map(markOf).join(''),
         }
       }),

@@ -1,5 +1,6 @@
 // The servers of an incident as a map, by data centre: which are lost still, and which are back.
 import { useMemo, useState } from 'preact/hooks'
+import { NO_LEVEL } from '../../../cell-level.ts'
 import type { IncidentMap } from '../../../views/alert.ts'
 import { alertsWords } from '../../../words/alerts.ts'
 import { mapWords } from '../../../words/map.ts'
@@ -11,15 +12,13 @@ import { textsOf } from '../../session.ts'
 const t = textsOf(alertsWords)
 const map = textsOf(mapWords)
 
-/** A cell has a mark, and no value that would fill it. */
-const NO_LEVEL = '-'
-
 export function MapOfIncident({ data }: { readonly data: IncidentMap }) {
   const [cell, setCell] = useState<number | null>(null)
   const groups = useMemo(
     () =>
       data.groups.map(({ datacenter, marks }) => ({
         captions: [map('caption', { name: datacenter === '' ? map('without') : datacenter, count: marks.length })],
+        // A cell has a mark, and no value that would fill it.
         levels: NO_LEVEL.repeat(marks.length),
         marks,
       })),

@@ -1,12 +1,12 @@
 // Draws a host map on a canvas: fills of all cells level by level, then their marks kind by kind, so that a hundred
 // thousand cells are a few hundred changes of colour.
+import { LEVELS } from '../../../cell-level.ts'
 import { palette } from '../chart/palette.ts'
 import { CAPTION_HEIGHT, type MapBox, type MapCaption, type MapLayout } from './map-layout.ts'
 
-/** A character a cell: its level (the hub's alphabet, `-` where there is no value), and its mark. */
+/** A character a cell: its level (`cell-level.ts`), and its mark. */
 export type DrawnGroup = { readonly levels: string; readonly marks: string }
 
-const LEVELS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const LEVEL_COUNT = LEVELS.length
 const levelOfCode = new Int8Array(128).fill(-1)
 for (let level = 0; level < LEVEL_COUNT; level++) levelOfCode[LEVELS.charCodeAt(level)] = level
