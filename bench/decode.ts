@@ -3,7 +3,7 @@
 import { fromBinary } from '@bufbuild/protobuf'
 import { EntryEncoder } from '../core/bus/entry.ts'
 import { SampleBatch } from '../core/series/sample-batch.ts'
-import { AdmissionReport } from '../core/wire/admission.ts'
+import { AdmissionReport } from '../core/wire/admission-report.ts'
 import { AgentSeries, OwnCompanySeries } from '../core/wire/agent-series.ts'
 import { BatchDecoder } from '../core/wire/decode-and-admit.ts'
 import { MetricsBatchSchema } from '../proto/gen/svc/agent/v1/agent_pb.ts'

@@ -2,7 +2,7 @@
 // agents, and how long a start after kill -9 takes to the first batch that is taken. Each agent sends its 150 series
 // once. Usage: bun bench/known.ts [AGENTS] [THREADS]
 import { SampleBatch } from '../core/series/sample-batch.ts'
-import { AdmissionReport } from '../core/wire/admission.ts'
+import { AdmissionReport } from '../core/wire/admission-report.ts'
 import { AgentSeries, OwnCompanySeries } from '../core/wire/agent-series.ts'
 import { BatchDecoder } from '../core/wire/decode-and-admit.ts'
 import { batchBytes, hostSeries } from './batches.ts'

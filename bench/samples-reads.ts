@@ -41,7 +41,7 @@ const { store, remove } = await openBenchStore('reads')
 /** Server m is serverOf(m), in SQL. */
 const server = `toUUID(concat(substring(leftPad(lower(hex(toUInt64(m) * 2654435761)), 16, '0'), 9), '-0000-4000-8000-', leftPad(lower(hex(toUInt64(m))), 12, '0')))`
 
-/** The points of a run as they lie in the store (core/samples/block/chunk.ts), of ten values of two decimals. */
+/** The points of a run as they lie in the store (core/samples/block/chunk-codec.ts), of ten values of two decimals. */
 const RUN = 10
 const run = (stepMs: number): string =>
   `concat(char(2), reinterpretAsFixedString(toInt64(5000 + number % 1000)), char(1), reinterpretAsFixedString(toUInt16(${RUN - 1})),

@@ -2,7 +2,7 @@
 // a process; what is counted for every batch is a plain number that is turned into metrics when it is scraped.
 import pino, { type Logger } from 'pino'
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
-import { type DropReason, dropReasons } from '../../core/wire/admission.ts'
+import { type DropReason, dropReasons } from '../../core/wire/admission-report.ts'
 import { createServiceLogger, loggerOptions } from '../process/logger.ts'
 
 export type CollectorRole = 'ingest' | 'worker' | 'all'

@@ -40,7 +40,7 @@ export async function benchMap(browser: Browser, hub: SeededHub) {
   }
   let bytes = 0
   page.on('requestfinished', async request => {
-    if (request.url().includes('/web/view/server-map?')) bytes = (await request.sizes()).responseBodySize
+    if (request.url().includes('/web/view/host-map?')) bytes = (await request.sizes()).responseBodySize
   })
   const fills: number[] = []
   const tasks: number[] = []

@@ -1,4 +1,5 @@
-// Whether the hub counts an agent, its server or a collector as online (document 1 "Agent"; decision G-31).
+// Whether the hub counts an agent, its server or a collector as online (document 1 "Agent"; decision G-31). When a
+// silent agent is declared down is decided in core/alerting/evaluate/agent-down.ts.
 import { limits } from '../limits.ts'
 import type { AgentState } from './agent.ts'
 

@@ -5,7 +5,7 @@ import { changePlan } from '../../apps/hub/companies/companies.ts'
 import { hubKeys } from '../../apps/hub/config.ts'
 import { runHub } from '../../apps/hub/main.ts'
 import { inTransaction } from '../../apps/hub/platform/db/transaction.ts'
-import { queueOf } from '../../apps/hub/platform/jobs/queues.ts'
+import { queueOf } from '../../apps/hub/platform/jobs/retries-and-concurrency.ts'
 import { AdminListener } from './admin-listener.ts'
 import { type Json, type Tenant, TestHub, until } from './hub-harness.ts'
 

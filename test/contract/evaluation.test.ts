@@ -2,7 +2,7 @@
 import { afterAll, expect, setDefaultTimeout } from 'bun:test'
 import { EvaluationStore } from '../../apps/collector/store/file-evaluation-store.ts'
 import type { OutboxStore } from '../../apps/collector/store/outbox-store.ts'
-import { RedisLeases } from '../../apps/collector/store/redis/redis-leases.ts'
+import { RedisLeases } from '../../apps/collector/store/redis/redis-lease-assignment.ts'
 import { RedisOutboxStore } from '../../apps/collector/store/redis/redis-outbox.ts'
 import { RedisShardStore, RuleRecords, ShardLost } from '../../apps/collector/store/redis/redis-shard-store.ts'
 import type { ShardStore } from '../../apps/collector/store/shard-store.ts'

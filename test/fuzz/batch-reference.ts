@@ -1,7 +1,8 @@
 // What a batch means, said a second time and plainly: a strict walk by the schema that tells well-formed bytes from
 // others, and admission over the objects of the generated code. The hand-written decoder is compared with both.
 import { fromBinary } from '@bufbuild/protobuf'
-import { type AdmissionLimits, AdmissionReport, normaliseSeries } from '../../core/wire/admission.ts'
+import { type AdmissionLimits, AdmissionReport } from '../../core/wire/admission-report.ts'
+import { normaliseSeries } from '../../core/wire/normalise-series.ts'
 import { type MetricsBatch, MetricsBatchSchema } from '../../proto/gen/svc/agent/v1/agent_pb.ts'
 
 /**

@@ -1,7 +1,7 @@
 // What little bytes can make a listener do: bodies that compress to nothing and inflate to millions of fields.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { SampleBatch } from '../../core/series/sample-batch.ts'
-import { AdmissionReport } from '../../core/wire/admission.ts'
+import { AdmissionReport } from '../../core/wire/admission-report.ts'
 import { AgentSeries, OwnCompanySeries } from '../../core/wire/agent-series.ts'
 import { BatchDecoder } from '../../core/wire/decode-and-admit.ts'
 import { ackOf, agentRecord, errorOf, type Rig, someSeries, startRig } from './rig.ts'

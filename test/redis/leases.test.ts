@@ -1,8 +1,8 @@
 // Leases of shards between workers, on a real server.
 import { afterAll, expect, test } from 'bun:test'
 import { LEADER, redisKeys } from '../../apps/collector/store/redis/redis-keys.ts'
-import { RedisLeases } from '../../apps/collector/store/redis/redis-leases.ts'
-import { LeaseKeeper } from '../../apps/collector/worker/storage/lease-keeper.ts'
+import { LEASE_MS, RedisLeases } from '../../apps/collector/store/redis/redis-lease-assignment.ts'
+import { LeaseFollower } from '../../apps/collector/worker/storage/lease-follower.ts'
 import { openTestRedis } from '../support/redis.ts'
 import { until } from '../support/until.ts'
 
@@ -10,14 +10,15 @@ const { redis, close } = await openTestRedis()
 let prefixes = 0
 afterAll(close)
 
-const TTL_MS = 300
+/** Soon over, for those that wait for it. Whoever must lose nothing has the product's, which no busy host outlasts. */
+const SHORT_MS = 300
 
-function openWorker(prefix: string, owner: string) {
-  const store = new RedisLeases(redis, redisKeys(prefix), owner, TTL_MS)
+function openWorker(prefix: string, owner: string, ttlMs = SHORT_MS) {
+  const store = new RedisLeases(redis, redisKeys(prefix), owner, ttlMs)
   const told: string[] = []
   const running = new Map<number, string>()
   let isCut = false
-  const leases = new LeaseKeeper({
+  const leases = new LeaseFollower({
     store: {
       renew: async takes => {
         if (isCut) throw new Error('cut off')
@@ -52,8 +53,8 @@ function openWorker(prefix: string, owner: string) {
 
 test('the first worker takes every shard and the duties; a second one gets half, handed over in order', async () => {
   const prefix = `t${++prefixes}:`
-  const first = openWorker(prefix, 'first')
-  const second = openWorker(prefix, 'second')
+  const first = openWorker(prefix, 'first', LEASE_MS)
+  const second = openWorker(prefix, 'second', LEASE_MS)
   first.leases.start()
   await until('the first to have all', () => first.running.size === 65)
   second.leases.start()

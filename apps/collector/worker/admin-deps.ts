@@ -1,7 +1,7 @@
 // What a worker provides to the admin API: registry, presence, reloads, retention and purges.
 import type { Logger } from 'pino'
 import type { ReloadFeed } from '../../../core/admin-api/calls.ts'
-import { shownPresence } from '../../../core/alerting/evaluate/presence.ts'
+import { shownPresence } from '../../../core/alerting/evaluate/agent-down.ts'
 import { limits } from '../../../core/limits.ts'
 import { planDays, type RetentionSettings } from '../../../core/retention/readable-and-deletable.ts'
 import type { Tombstone } from '../../../core/retention/tombstone.ts'

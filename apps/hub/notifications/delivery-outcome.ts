@@ -1,6 +1,6 @@
 // What becomes of a delivery: delivered, refused for good, given up after its last attempt, and sent again on request.
 // After too many that were given up a webhook is switched off (decision G-105). When a failed one is tried again:
-// apps/hub/platform/jobs/queues.ts.
+// apps/hub/platform/jobs/retries-and-concurrency.ts.
 import { eq, sql } from 'drizzle-orm'
 import type { Hub } from '../hub-context.ts'
 import { notificationDeliveries } from '../platform/db/schema-identity.ts'

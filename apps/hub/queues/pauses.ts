@@ -4,7 +4,7 @@ import { auditRequest } from '../audit/audit.ts'
 import { inTransaction, type Tx } from '../platform/db/transaction.ts'
 import { invalidField } from '../platform/http/api-error.ts'
 import type { RouteContext } from '../platform/http/route.ts'
-import type { QueueName } from '../platform/jobs/queues.ts'
+import type { QueueName } from '../platform/jobs/retries-and-concurrency.ts'
 import { tellHubs } from '../system-state/system-state.ts'
 
 /** Without these the hub would not come to rest again by itself. */

@@ -9,7 +9,7 @@ import { invalidField, notFound } from '../platform/http/api-error.ts'
 import { type Asker, collectionReadBy } from '../platform/http/collection.ts'
 import { isUuid } from '../platform/http/request-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
-import { isQueueName, type QueueName, queueNames } from '../platform/jobs/queues.ts'
+import { isQueueName, type QueueName, queueNames } from '../platform/jobs/retries-and-concurrency.ts'
 import { jobResponse } from './queue-response.ts'
 
 const RETRIED_MAX = 10_000

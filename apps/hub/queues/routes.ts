@@ -4,7 +4,7 @@ import { list } from '../platform/http/list.ts'
 import { boolean, integer, oneOf } from '../platform/http/request-schema.ts'
 import { amount, answer, answerList, id, named } from '../platform/http/response-schema.ts'
 import { type Route, route } from '../platform/http/route.ts'
-import { queueNames } from '../platform/jobs/queues.ts'
+import { queueNames } from '../platform/jobs/retries-and-concurrency.ts'
 import { pauseQueue, resumeQueue } from './pauses.ts'
 import { listWorkers, processResponse } from './processes.ts'
 import {

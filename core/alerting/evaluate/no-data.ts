@@ -3,9 +3,9 @@
 import type { EvaluationState } from '../state/evaluation-state.ts'
 import type { ServerSeries } from '../state/server-series.ts'
 import { FIRING, FLAG_NO_DATA, PENDING } from '../state/state-table.ts'
+import { downAfterMs, presenceIntervalSeconds } from './agent-down.ts'
 import { closed, opened } from './emit-transition.ts'
 import type { EvaluatedRule } from './evaluate-sample.ts'
-import { downAfterMs, presenceIntervalSeconds } from './presence.ts'
 
 /** Of a state that has been silent for too long: whether that is for want of data, and not of the server. */
 export function hasNoData(evaluation: EvaluationState, server: ServerSeries, row: number, nowMs: number): boolean {

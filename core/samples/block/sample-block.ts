@@ -3,7 +3,7 @@
 // order of the key of samples_raw, the points of each ordered by series and time without repeated ones, in Native
 // format with one row for each chunk of points (decision G-135).
 import type { EntryReader } from '../../bus/entry.ts'
-import { CHUNK_POINTS_MAX, CHUNK_SPAN_MS, ChunkWriter } from './chunk.ts'
+import { CHUNK_POINTS_MAX, CHUNK_SPAN_MS, ChunkWriter } from './chunk-codec.ts'
 import { splitDecimal } from './decimal.ts'
 import {
   type BatchChain,

@@ -3,7 +3,7 @@
 // same cell without a read.
 import { assert } from '../../assert.ts'
 import type { CellColumns } from '../block/cell-columns.ts'
-import { CHUNK_POINTS_MAX, readChunk } from '../block/chunk.ts'
+import { CHUNK_POINTS_MAX, readChunk } from '../block/chunk-codec.ts'
 import { BITS, splitDecimal } from '../block/decimal.ts'
 import type { NativeReader } from '../block/native-reader.ts'
 import { orderRows, RowOrder } from '../block/row-order.ts'

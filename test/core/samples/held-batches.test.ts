@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { EntryReader, encodeEntry } from '../../../core/bus/entry.ts'
-import { eachPoint } from '../../../core/samples/block/chunk.ts'
+import { eachPoint } from '../../../core/samples/block/chunk-codec.ts'
 import { NativeReader } from '../../../core/samples/block/native-reader.ts'
 import { NativeWriter } from '../../../core/samples/block/native-writer.ts'
 import { BlockScratch, SampleBlock } from '../../../core/samples/block/sample-block.ts'

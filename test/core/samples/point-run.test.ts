@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { CHUNK_POINTS_MAX, ChunkWriter, eachPoint, lastPoint } from '../../../core/samples/block/chunk.ts'
+import { CHUNK_POINTS_MAX, ChunkWriter, eachPoint, lastPoint } from '../../../core/samples/block/chunk-codec.ts'
 import { splitDecimal } from '../../../core/samples/block/decimal.ts'
 import { randomFrom } from '../../support/random.ts'
 

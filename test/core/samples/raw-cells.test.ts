@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { CellColumns } from '../../../core/samples/block/cell-columns.ts'
-import { ChunkWriter } from '../../../core/samples/block/chunk.ts'
+import { ChunkWriter } from '../../../core/samples/block/chunk-codec.ts'
 import { BITS, splitDecimal } from '../../../core/samples/block/decimal.ts'
 import { NativeReader } from '../../../core/samples/block/native-reader.ts'
 import { NativeWriter } from '../../../core/samples/block/native-writer.ts'

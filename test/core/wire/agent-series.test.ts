@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { SampleBatch } from '../../../core/series/sample-batch.ts'
-import { AdmissionReport } from '../../../core/wire/admission.ts'
+import { AdmissionReport } from '../../../core/wire/admission-report.ts'
 import { AgentSeries, OwnCompanySeries } from '../../../core/wire/agent-series.ts'
 import { BatchDecoder } from '../../../core/wire/decode-and-admit.ts'
 import { MetricsBatchSchema } from '../../../proto/gen/svc/agent/v1/agent_pb.ts'

@@ -5,7 +5,7 @@ import { fromBinary, fromJson, type JsonValue, toBinary } from '@bufbuild/protob
 import { EntryEncoder } from '../../../../core/bus/entry.ts'
 import { limits } from '../../../../core/limits.ts'
 import { SampleBatch } from '../../../../core/series/sample-batch.ts'
-import { type AdmissionLimits, AdmissionReport, dropReasons } from '../../../../core/wire/admission.ts'
+import { type AdmissionLimits, AdmissionReport, dropReasons } from '../../../../core/wire/admission-report.ts'
 import { AgentSeries, OwnCompanySeries } from '../../../../core/wire/agent-series.ts'
 import { BatchDecoder, type DecodeRefusal } from '../../../../core/wire/decode-and-admit.ts'
 import { RateLimit } from '../../../../core/wire/rate-bucket.ts'

@@ -3,7 +3,7 @@
 import { LRUCache } from 'lru-cache'
 import { cellMs, type RangePlan, type SeriesPlan, type SeriesSource } from '../../../../core/query/query-plan.ts'
 import type { Aggregate } from '../../../../core/query/series-request.ts'
-import { CHUNK_SPAN_MS, eachPoint, lastPoint } from '../../../../core/samples/block/chunk.ts'
+import { CHUNK_SPAN_MS, eachPoint, lastPoint } from '../../../../core/samples/block/chunk-codec.ts'
 import { NativeReader } from '../../../../core/samples/block/native-reader.ts'
 import { ServerIndex, serverWords } from '../../../../core/samples/block/uuid-words.ts'
 import { type BufferedSource, idOf, nothingBuffered } from '../../../../core/samples/latest/buffered-points.ts'

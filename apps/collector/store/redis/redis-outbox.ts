@@ -12,7 +12,7 @@ import { limits } from '../../../../core/limits.ts'
 import type { OutboxRow, OutboxStore, SetAsideKey, Skipped } from '../outbox-store.ts'
 import { RedisScript, whenReplicated } from './redis-client.ts'
 import { LEADER, type RedisKeys } from './redis-keys.ts'
-import { LUA_HOLDS } from './redis-leases.ts'
+import { LUA_HOLDS } from './redis-lease-assignment.ts'
 import { LUA_OUTBOX, LUA_TEXT } from './redis-scripts.ts'
 
 /**

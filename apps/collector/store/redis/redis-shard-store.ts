@@ -15,7 +15,7 @@ import type { PlacedRecord, ShardStore } from '../shard-store.ts'
 import type { RecentCommits } from './recent-commits.ts'
 import { asBuffer, RedisScript } from './redis-client.ts'
 import type { RedisKeys } from './redis-keys.ts'
-import { LUA_HOLDS } from './redis-leases.ts'
+import { LUA_HOLDS } from './redis-lease-assignment.ts'
 import { LUA_OUTBOX, LUA_TEXT } from './redis-scripts.ts'
 
 /**

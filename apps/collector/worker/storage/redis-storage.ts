@@ -13,18 +13,16 @@ import type { openRedis } from '../../store/redis/redis-client.ts'
 import { redisCause } from '../../store/redis/redis-client.ts'
 import { RedisFeedStore } from '../../store/redis/redis-feed-store.ts'
 import { LEADER, type RedisKeys } from '../../store/redis/redis-keys.ts'
-import { type HeldLease, RedisLeases } from '../../store/redis/redis-leases.ts'
+import { type HeldLease, LEASE_MS, RedisLeases } from '../../store/redis/redis-lease-assignment.ts'
 import { RedisOutboxStore } from '../../store/redis/redis-outbox.ts'
 import { type Question, RedisQuestions } from '../../store/redis/redis-questions.ts'
 import type { ServerAlerting, ShardStatus } from '../evaluation/shard-messages.ts'
 import { isValuesOfWorker, type SampleHold } from '../samples/samples-messages.ts'
 import { answerServerQuestion } from '../samples/samples-of-all.ts'
-import { LeaseKeeper } from './lease-keeper.ts'
+import { LeaseFollower } from './lease-follower.ts'
 import type { GroupStore, OtherWorkers, StorageParts, WorkerCounts, WorkerStorage } from './worker-storage.ts'
 
 const POLL_MS = 1_000
-/** A worker that has not renewed its leases for this long counts as dead; others acquire them. */
-const LEASE_MS = 10_000
 const LEASE_RENEW_MS = 2_000
 /** Another worker pulls within two seconds by the counter, whether it answers or not. */
 const RELOAD_WAIT_MS = 2_000
@@ -63,7 +61,7 @@ export class RedisWorkerStorage implements WorkerStorage {
   readonly groups: GroupStore
   readonly tombstones: RedisShared
   readonly others: OtherWorkers
-  private readonly leases: LeaseKeeper
+  private readonly leases: LeaseFollower
   private readonly questions: RedisQuestions
   private parts: StorageParts | null = null
   private timer: ReturnType<typeof setInterval> | null = null
@@ -97,7 +95,7 @@ export class RedisWorkerStorage implements WorkerStorage {
       down: () => this.outbox.downServers(),
       forgetDown: serverIds => this.outbox.forgetDown(serverIds),
     }
-    this.leases = new LeaseKeeper({
+    this.leases = new LeaseFollower({
       store: new RedisLeases(redis, keys, owner, LEASE_MS),
       periodMs: LEASE_RENEW_MS,
       shardCount: limits.stateShards,

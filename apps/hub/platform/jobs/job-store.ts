@@ -5,7 +5,7 @@ import { fromDrizzle, PgBoss, type Db as QueueDatabase } from 'pg-boss'
 import type postgres from 'postgres'
 import type { Database } from '../db/connect.ts'
 import type { Tx } from '../db/transaction.ts'
-import { type QueueDefinition, queueNames, queueOf } from './queues.ts'
+import { type QueueDefinition, queueNames, queueOf } from './retries-and-concurrency.ts'
 
 const DAY_SECONDS = 24 * 3600
 /** How long finished jobs are kept for operators to inspect. */

@@ -14,7 +14,7 @@ import { fixedStatement } from '../db/fixed-statement.ts'
 import type { Tx } from '../db/transaction.ts'
 import type { HubMetrics } from '../telemetry.ts'
 import { inJobTransaction, openJobStore, withinTransaction } from './job-store.ts'
-import { isQueueName, type QueueName, queueNames, queueOf } from './queues.ts'
+import { isQueueName, type QueueName, queueNames, queueOf } from './retries-and-concurrency.ts'
 
 export type JobPayload = Readonly<Record<string, unknown>>
 

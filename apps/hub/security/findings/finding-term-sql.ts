@@ -2,7 +2,7 @@
 // finding on the overview, in a digest and in a notice is one thing (decision G-162). The terms themselves are set in
 // core/lifecycle/finding.ts.
 import { type SQL, sql } from 'drizzle-orm'
-import { DUE_SOON_HOURS } from '../../../../core/lifecycle/finding-rating.ts'
+import { DUE_SOON_HOURS } from '../../../../core/lifecycle/finding-term.ts'
 
 export type TermState = 'due_soon' | 'overdue'
 

@@ -34,7 +34,7 @@ const table = {
     path: '/servers',
     view: 'servers',
     takes: ['q', 'sort', 'offset', 'cols'],
-    variant: { param: 'view', value: 'map', view: 'server-map', takes: ['q', 'group', 'fill'] },
+    variant: { param: 'view', value: 'map', view: 'host-map', takes: ['q', 'group', 'fill'] },
     permissions: SEE,
     section: 'monitoring',
     key: 's',

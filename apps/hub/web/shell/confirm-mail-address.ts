@@ -1,8 +1,8 @@
 // The page behind the link in a message to an unconfirmed address: the reader of the mailbox confirms the address or
 // stops the messages. Mail scanners open links too, so only the form changes anything.
 
-import { rateKeyOf } from '../../../../core/network/ip-address.ts'
 import type { Hub } from '../../hub-context.ts'
+import { mayUseLink } from '../../identity/login-attempts.ts'
 import { type AddressOfLink, addressOfLink, decideAddress } from '../../notifications/mail-address.ts'
 import type { RequestMeta } from '../../platform/http/pipeline.ts'
 import { say } from '../words/forms.ts'
@@ -11,8 +11,6 @@ import { isOwnForm, readForm } from './form.ts'
 import { brand, html, pageResponse } from './html.ts'
 import { languageOf } from './login.ts'
 import { visitorOf } from './page-visitor.ts'
-
-const ATTEMPTS_PER_MINUTE = 20
 
 function notice(language: WebLanguage, status: number, text: string): Response {
   const title = say(language, 'address_title')
@@ -46,8 +44,8 @@ async function found(
   requestMeta: RequestMeta,
   token: string,
 ): Promise<AddressOfLink | null> {
-  const key = `address ${rateKeyOf(visitorOf(hub, request, requestMeta).ip)}`
-  return hub.requestWindows.take(key, ATTEMPTS_PER_MINUTE).allowed ? addressOfLink(hub, token) : null
+  const { ip } = visitorOf(hub, request, requestMeta)
+  return mayUseLink(hub.requestWindows, 'address', ip) ? addressOfLink(hub, token) : null
 }
 
 /** GET /address?token= */

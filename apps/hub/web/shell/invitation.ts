@@ -1,8 +1,8 @@
 // The page behind an invitation's link: whoever has it chooses a name and a password, and is logged in.
 
-import { rateKeyOf } from '../../../../core/network/ip-address.ts'
 import type { Hub } from '../../hub-context.ts'
 import { PASSWORD_CHARS_MIN } from '../../identity/accounts.ts'
+import { mayUseLink } from '../../identity/login-attempts.ts'
 import { acceptInvitation, type InvitationLink, type Invited, invitationOf } from '../../invitations/invitations.ts'
 import { clientAddress } from '../../platform/http/addresses.ts'
 import type { RequestMeta } from '../../platform/http/pipeline.ts'
@@ -13,8 +13,6 @@ import { brand, html, pageResponse, redirect } from './html.ts'
 import { languageOf } from './login.ts'
 import { visitorOf } from './page-visitor.ts'
 import { beginSession, sessionCookieHeader } from './sessions.ts'
-
-const ATTEMPTS_PER_MINUTE = 20
 
 function gonePage(language: WebLanguage): Response {
   const title = say(language, 'invitation_gone_title')
@@ -57,7 +55,7 @@ ${fault === null ? null : html`<p class="fault" role="alert">${fault}</p>`}
 /** Nobody finds a link by trying: 256 random bits. The limit keeps trying from costing anything. */
 function isAllowed(hub: Hub, request: Request, requestMeta: RequestMeta): boolean {
   const ip = clientAddress(requestMeta.peer, request.headers.get('x-forwarded-for'), hub.config.trusted_proxies)
-  return hub.requestWindows.take(`invitation ${rateKeyOf(ip)}`, ATTEMPTS_PER_MINUTE).allowed
+  return mayUseLink(hub.requestWindows, 'invitation', ip)
 }
 
 const linkOf = (fields: URLSearchParams): InvitationLink => ({

@@ -1,8 +1,9 @@
-// The login: a form without script, limited by e-mail and address (decision G-02), and the logout.
+// The login: a form without script, limited by e-mail and address (identity/login-attempts.ts), and the logout.
 
 import { availableParallelism } from 'node:os'
 import { rateKeyOf } from '../../../../core/network/ip-address.ts'
 import type { Hub } from '../../hub-context.ts'
+import { countLoginFailure, mayFailAgain, takeLoginAttempt } from '../../identity/login-attempts.ts'
 import { FairTurns } from '../../platform/fair-turns.ts'
 import { preferredLanguage } from '../../platform/http/negotiation.ts'
 import type { RequestMeta } from '../../platform/http/pipeline.ts'
@@ -13,9 +14,6 @@ import { brand, html, pageResponse, redirect } from './html.ts'
 import { guestOf, visitorOf } from './page-visitor.ts'
 import { beginSession, endedCookieHeader, endSession, findLogin, sessionCookieHeader } from './sessions.ts'
 
-const FAILURES_PER_MINUTE = 5
-/** For one address, whatever the e-mails: every attempt costs the hub a slow hash. */
-const ATTEMPTS_PER_MINUTE = 100
 const WAITING_MAX = 100
 
 export const languageOf = (request: Request): WebLanguage => preferredLanguage(request.headers.get('accept-language'))
@@ -70,8 +68,7 @@ export async function logIn(hub: Hub, request: Request, requestMeta: RequestMeta
     })
   if (!isOwnForm(request)) return refuse('', 403, 'login_foreign')
   const visitor = visitorOf(hub, request, requestMeta)
-  const address = rateKeyOf(visitor.ip)
-  const attempt = hub.requestWindows.take(`login ${address}`, ATTEMPTS_PER_MINUTE)
+  const attempt = takeLoginAttempt(hub.requestWindows, visitor.ip)
   if (!attempt.allowed) return limited('', attempt.retryAfterSeconds)
 
   const form = await readForm(request)
@@ -80,13 +77,12 @@ export async function logIn(hub: Hub, request: Request, requestMeta: RequestMeta
   const password = form.get('password') ?? ''
   if (email === '' || password === '' || password.length > 1024) return refuse(email, 401, 'login_failed')
 
-  const failures = `login failures ${email.toLowerCase()} ${address}`
-  const answer = await logins.run(address, async () => {
-    const allowance = hub.requestWindows.peek(failures, FAILURES_PER_MINUTE)
+  const answer = await logins.run(rateKeyOf(visitor.ip), async () => {
+    const allowance = mayFailAgain(hub.requestWindows, email, visitor.ip)
     if (!allowance.allowed) return limited(email, allowance.retryAfterSeconds)
     const user = await findLogin(hub, email, password)
     if (user !== null) return user
-    hub.requestWindows.take(failures, FAILURES_PER_MINUTE)
+    countLoginFailure(hub.requestWindows, email, visitor.ip)
     return refuse(email, 401, 'login_failed', next)
   })
   if (answer === null) return refuse(email, 503, 'unavailable')

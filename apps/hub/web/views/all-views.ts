@@ -9,6 +9,7 @@ import { compareView } from './compare.ts'
 import { exceptionsView } from './exceptions.ts'
 import { findingView } from './finding.ts'
 import { findingsView, matchingFindingsView } from './findings.ts'
+import { hostMapView, mapCellsView } from './host-map.ts'
 import { licensesView } from './licenses.ts'
 import { companyBriefView, overviewView } from './overview.ts'
 import { paletteView } from './palette.ts'
@@ -24,7 +25,6 @@ import { serverChartsView } from './server/charts.ts'
 import { serverView } from './server/head.ts'
 import { serverAgentsView, serverChecksView, serverHistoryView, serverInventoryView } from './server/records.ts'
 import { serverSeriesView } from './server/series.ts'
-import { mapCellsView, serverMapView } from './server-map.ts'
 import { matchingServersView, serversView } from './servers.ts'
 import { silencesView } from './silences.ts'
 import type { View } from './view.ts'
@@ -57,8 +57,8 @@ export const views: Readonly<Record<string, View>> = {
   'server-decisions': serverDecisionsView,
   'server-history': serverHistoryView,
   'server-inventory': serverInventoryView,
-  'server-map': serverMapView,
-  'server-map-cells': mapCellsView,
+  'host-map': hostMapView,
+  'host-map-cells': mapCellsView,
   'server-series': serverSeriesView,
   rule: ruleView,
   'rule-editor': ruleEditorView,

@@ -1,7 +1,7 @@
 // The servers of the company, as a table, as cards or as a map: filtered, sorted, kept up to date; acts on single ones
 // and on all that match.
 import { useState } from 'preact/hooks'
-import type { ServerMapView } from '../../../views/server-map.ts'
+import type { HostMapView } from '../../../views/host-map.ts'
 import type { MatchingServersView, ServerRow, ServersView } from '../../../views/servers.ts'
 import { serversWords } from '../../../words/servers.ts'
 import { shellWords } from '../../../words/shell.ts'
@@ -22,7 +22,7 @@ import { askView, usePageView } from '../../view.ts'
 import { type ServerAct, ServerActDialog } from './server-acts.tsx'
 import { ServerCards } from './server-cards.tsx'
 import { chosenColumns, serverColumns } from './server-columns.tsx'
-import { ServerMap } from './server-map.tsx'
+import { ServersAsMap } from './servers-as-map.tsx'
 
 const t = textsOf(serversWords)
 const shell = textsOf(shellWords)
@@ -164,13 +164,13 @@ const Tools = ({ data }: { readonly data: Pick<ServersView, 'facets' | 'collecto
 )
 
 function MapOfServers() {
-  const { data, fault, reload } = usePageView<ServerMapView>('server-map')
+  const { data, fault, reload } = usePageView<HostMapView>('host-map')
   if (data === null) return fault === null ? <Skeleton lines={16} /> : <Fault fault={fault} onRetry={reload} />
   return (
     <>
       <Head matching={data.matching} total={data.total} onUndone={reload} />
       <Tools data={data} />
-      <ServerMap data={data} />
+      <ServersAsMap data={data} />
     </>
   )
 }

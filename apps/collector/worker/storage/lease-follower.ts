@@ -1,13 +1,14 @@
-// Keeps the leases of this worker when there are several: renews what it has, follows what redis-leases.ts takes (how
-// large a share is and which free shard is taken are one script there), gives back the surplus, and stops at once what
-// it lost. Redis fences writes, so that an owner that has not noticed the loss of its lease cannot write.
-import type { HeldLease, RedisLeases } from '../../store/redis/redis-leases.ts'
+// Keeps the leases of this worker when there are several: renews what it has, gives back the surplus, and stops at once
+// what it lost. How large a share is and which free shard is taken is decided by one script in
+// redis-lease-assignment.ts. Redis fences writes, so that an owner that has not noticed the loss of its lease cannot
+// write.
+import type { HeldLease, RedisLeases } from '../../store/redis/redis-lease-assignment.ts'
 
-type LeaseKeeperOptions = {
+type LeaseFollowerOptions = {
   readonly store: Pick<RedisLeases, 'renew' | 'release'>
   /** How often leases are renewed and free ones acquired; well below their time to live. */
   readonly periodMs: number
-  /** LeaseKeeper with this number or a higher one are not part of the fair share: the leader's lease. */
+  /** Leases with this number or a higher one are not part of the fair share: the leader's lease. */
   readonly shardCount: number
   readonly onAcquired: (held: HeldLease) => void
   /** The lease was lost: what ran under it must end without a further write. */
@@ -17,7 +18,7 @@ type LeaseKeeperOptions = {
   readonly onError: (what: string, error: unknown) => void
 }
 
-export class LeaseKeeper {
+export class LeaseFollower {
   private readonly held = new Map<number, HeldLease>()
   private readonly leaving = new Set<number>()
   /** Tokens whose work has ended: their leases are released before they can be acquired again. */
@@ -28,7 +29,7 @@ export class LeaseKeeper {
   private isStopped = false
   private isFailing = false
 
-  constructor(private readonly options: LeaseKeeperOptions) {}
+  constructor(private readonly options: LeaseFollowerOptions) {}
 
   /** The leases under which this worker works, in order. */
   get current(): readonly HeldLease[] {

@@ -32,7 +32,7 @@ export type MapGroup = {
   readonly marks: string
 }
 
-export type ServerMapView = {
+export type HostMapView = {
   readonly total: number
   readonly matching: number
   readonly facets: Readonly<Record<string, Facet>>
@@ -160,7 +160,7 @@ async function shownMap(context: ViewContext) {
   return { servers, collector, metric, keys, values: filled.values, shown: arrangementOf(servers, param('q'), keys) }
 }
 
-export const serverMapView: View<ServerMapView> = {
+export const hostMapView: View<HostMapView> = {
   permissions: ['monitoring.view', 'servers.view'],
   params: ['q', 'group', 'fill'],
   ageMs: 4_000,

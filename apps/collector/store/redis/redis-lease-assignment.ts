@@ -9,6 +9,9 @@ import { RedisScript } from './redis-client.ts'
 import { LEADER, LEASES, type RedisKeys } from './redis-keys.ts'
 import { LUA_NOW, LUA_TEXT } from './redis-scripts.ts'
 
+/** A worker that has not renewed its leases for this long counts as dead; others acquire them. */
+export const LEASE_MS = 10_000
+
 /** A lease of this worker: `token` is its value in Redis, and is sent with every write. */
 export type HeldLease = { readonly lease: number; readonly token: string }
 

@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import { targetLabel } from '../../../core/series/labels.ts'
-import { AdmissionReport, normaliseSeries } from '../../../core/wire/admission.ts'
+import { AdmissionReport } from '../../../core/wire/admission-report.ts'
+import { normaliseSeries } from '../../../core/wire/normalise-series.ts'
 
 const normal = (name: string, labels: Record<string, string> = {}) => {
   const report = new AdmissionReport()

@@ -2,7 +2,7 @@
 // in the address; a table says the same.
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { filterText, parseFilter } from '../../../address/filter.ts'
-import type { MapCell, MapCellsView, MapGroup, ServerMapView } from '../../../views/server-map.ts'
+import type { HostMapView, MapCell, MapCellsView, MapGroup } from '../../../views/host-map.ts'
 import { mapWords } from '../../../words/map.ts'
 import { serversWords } from '../../../words/servers.ts'
 import { shellWords } from '../../../words/shell.ts'
@@ -69,7 +69,7 @@ function KeyChoice({
   )
 }
 
-const Choices = ({ data }: { readonly data: ServerMapView }) => (
+const Choices = ({ data }: { readonly data: HostMapView }) => (
   <div class="toolbar">
     <KeyChoice label={t('group')} at={0} grouped={data.groupedBy} />
     {data.groupedBy.length === 0 ? null : <KeyChoice label={t('then_by')} at={1} grouped={data.groupedBy} />}
@@ -89,7 +89,7 @@ const Choices = ({ data }: { readonly data: ServerMapView }) => (
   </div>
 )
 
-const Legend = ({ data }: { readonly data: ServerMapView }) => (
+const Legend = ({ data }: { readonly data: HostMapView }) => (
   <p class="map-legend">
     <span class="map-scale">
       {valueText(data.unit, 0)}
@@ -117,7 +117,7 @@ const labelsText = ({ labels }: MapCell): string =>
 const AlertsMark = ({ cell }: { readonly cell: MapCell }) =>
   cell.worst === null ? null : <StateMark state={cell.worst} text={t('open_alerts', { count: cell.openAlerts })} />
 
-const CellLine = ({ cell, data }: { readonly cell: MapCell | null; readonly data: ServerMapView }) => (
+const CellLine = ({ cell, data }: { readonly cell: MapCell | null; readonly data: HostMapView }) => (
   <div class="map-cell" id="map-cell" role="status">
     {cell === null ? (
       <span class="muted">{t('hint')}</span>
@@ -138,10 +138,10 @@ const CellLine = ({ cell, data }: { readonly cell: MapCell | null; readonly data
   </div>
 )
 
-type Windows = { readonly data: ServerMapView; readonly known: Map<number, readonly MapCell[]> }
+type Windows = { readonly data: HostMapView; readonly known: Map<number, readonly MapCell[]> }
 
 /** Who stands in a cell: asked for in windows, kept until the map is another. Null until it is known. */
-function useCell(data: ServerMapView, cell: number | null): MapCell | null {
+function useCell(data: HostMapView, cell: number | null): MapCell | null {
   const windows = useRef<Windows>({ data, known: new Map() })
   const [, setLoaded] = useState(0)
   const last = useRef<{ readonly cell: number | null; readonly found: MapCell | null }>({ cell: null, found: null })
@@ -155,7 +155,7 @@ function useCell(data: ServerMapView, cell: number | null): MapCell | null {
     const params = { q: param('q'), group: param('group'), fill: param('fill'), offset: from }
     // A pointer that passes over many windows asks for the last one only.
     const timer = setTimeout(() => {
-      readView<MapCellsView>('server-map-cells', params, abort.signal)
+      readView<MapCellsView>('host-map-cells', params, abort.signal)
         .then(answer => {
           if (answer.order !== data.order) return
           known.set(from, answer.cells)
@@ -175,7 +175,7 @@ function useCell(data: ServerMapView, cell: number | null): MapCell | null {
 }
 
 /** The filter with what a caption stands for, which Back undoes. */
-function filterBy({ group, isHeading }: MapCaption, data: ServerMapView): void {
+function filterBy({ group, isHeading }: MapCaption, data: HostMapView): void {
   const keys = data.groups[group]?.keys ?? []
   const terms = data.groupedBy
     .slice(0, isHeading ? 1 : 2)
@@ -185,7 +185,7 @@ function filterBy({ group, isHeading }: MapCaption, data: ServerMapView): void {
   setParams({ q: filterText([...others, ...terms]) })
 }
 
-function Picture({ data }: { readonly data: ServerMapView }) {
+function Picture({ data }: { readonly data: HostMapView }) {
   const [cell, setCell] = useState<number | null>(null)
   const shown = cell !== null && cell < data.matching ? cell : null
   const found = useCell(data, shown)
@@ -213,7 +213,7 @@ function Picture({ data }: { readonly data: ServerMapView }) {
   )
 }
 
-const columnsOf = (data: ServerMapView): readonly Column<MapCell>[] => [
+const columnsOf = (data: HostMapView): readonly Column<MapCell>[] => [
   { key: 'state', title: servers('state'), cell: row => <StateMark state={stateOf(row)} /> },
   { key: 'name', title: servers('name'), isName: true, cell: row => <ServerName server={row} /> },
   ...(data.groupedBy.length === 0
@@ -238,9 +238,9 @@ const columnsOf = (data: ServerMapView): readonly Column<MapCell>[] => [
   { key: 'alerts', title: servers('alerts'), cell: row => <AlertsMark cell={row} /> },
 ]
 
-function Rows({ data }: { readonly data: ServerMapView }) {
+function Rows({ data }: { readonly data: HostMapView }) {
   const params = { q: param('q'), group: param('group'), fill: param('fill'), offset: param('offset') }
-  const view = useView<MapCellsView>('server-map-cells', params)
+  const view = useView<MapCellsView>('host-map-cells', params)
   if (view.data === null)
     return view.fault === null ? <Skeleton lines={16} /> : <Fault fault={view.fault} onRetry={view.reload} />
   return (
@@ -258,7 +258,7 @@ function Rows({ data }: { readonly data: ServerMapView }) {
 }
 
 /** What stands below the filter while servers are shown as a map. */
-export const ServerMap = ({ data }: { readonly data: ServerMapView }) => (
+export const ServersAsMap = ({ data }: { readonly data: HostMapView }) => (
   <>
     <Choices data={data} />
     {data.total === 0 ? (
