@@ -116,6 +116,75 @@ describe('subnets', () => {
     }
   })
 
+  test('[RES-220] [RES-236] changes side by side leave the tree that containment says, and never wait for each other in a circle', async () => {
+    const seed = Number(process.env.SVC_FUZZ_SEED ?? Date.now() % 100_000)
+    let state = seed
+    const random = (max: number) => {
+      state = (state * 1_103_515_245 + 12_345) % 2_147_483_648
+      return Math.floor((state / 2_147_483_648) * max)
+    }
+    const block = () => {
+      const prefix = 14 + random(13)
+      const size = 2 ** (32 - prefix)
+      const from = Math.floor(random(2 ** 18) / size) * size
+      return `10.${from >> 16}.${(from >> 8) & 255}.${from & 255}/${prefix}`
+    }
+    await company()
+    const { client } = hub.hub.database
+    const circles = async () =>
+      Number((await client`select deadlocks from pg_stat_database where datname = current_database()`)[0]?.deadlocks)
+    const circlesBefore = await circles()
+    const [standing, trash]: [string[], string[]] = [[], []]
+    const take = (ids: string[]) => ids.splice(random(ids.length), 1)[0] ?? ''
+    const acts: readonly (() => Promise<number>)[] = [
+      async () => {
+        const id = take(standing)
+        const { status } = await call('DELETE', `/subnets/${id}`)
+        ;(status === 204 ? trash : standing).push(id)
+        return status
+      },
+      async () => {
+        const id = take(trash)
+        const { status } = await call('PATCH', `/subnets/${id}`, { deleted_at: null })
+        ;(status === 200 ? standing : trash).push(id)
+        return status
+      },
+      async () => (await call('PATCH', `/subnets/${standing[random(standing.length)]}`, { cidr: block() })).status,
+      async () => (await call('POST', '/ips', { address: `10.${random(4)}.${random(256)}.${random(256)}` })).status,
+    ]
+    const create = async () => {
+      const { status, body } = await call('POST', '/subnets', { cidr: block() })
+      if (status === 201) standing.push(body.data.id)
+      return status
+    }
+    const writer = async () => {
+      for (let step = 0; step < 12; step++) {
+        const at = random(8)
+        const act =
+          (at === 0 ? standing : at === 1 ? trash : ['']).length > 0 && standing.length > 0 ? acts[at] : create
+        const status = await (act ?? create)()
+        expect([seed, [200, 201, 204, 404, 409, 422].includes(status) ? 'answered' : status]).toEqual([
+          seed,
+          'answered',
+        ])
+        await refreshUsage(hub.hub)
+      }
+    }
+    await Promise.all(Array.from({ length: 5 }, writer))
+    const around = sql`from subnets a where a.company_id = x.company_id and a.vrf = x.vrf and a.deleted_at is null`
+    const wrong = await hub.hub.database.db.execute(sql`
+      select x.cidr::text as what from subnets x, lateral (select count(*) as depth,
+        (array_agg(a.id order by masklen(a.cidr) desc))[1] as parent_id ${around} and a.cidr >> x.cidr) w
+      where x.company_id = ${tenant.companyId} and x.deleted_at is null
+        and (x.depth <> w.depth or x.parent_id is distinct from w.parent_id)
+      union all select x.address::text from ip_addresses x where x.company_id = ${tenant.companyId}
+        and x.subnet_id is distinct from (select a.id ${around} and a.cidr >>= x.address order by masklen(a.cidr) desc limit 1)
+      union all select x.cidr || ' counts' from subnets x where x.company_id = ${tenant.companyId}
+        and x.direct_used <> (select count(*) from ip_addresses i where i.subnet_id = x.id)`)
+    expect([seed, [...wrong]]).toEqual([seed, []])
+    expect([seed, await circles()]).toEqual([seed, circlesBefore])
+  })
+
   test('[RES-222] a block is not moved away from what lies in it', async () => {
     await company()
     const one = await subnet('10.0.0.0/24')

@@ -11,7 +11,7 @@ import { ApiError, invalidField } from '../platform/http/api-error.ts'
 import type { Language } from '../platform/http/api-texts.ts'
 import type { Editor } from '../resources/editor.ts'
 import type { Values } from '../resources/field.ts'
-import { type Found, lockRow, rowsOfIds } from '../resources/resource-rows.ts'
+import { type Found, lockRowAlone, rowsOfIds } from '../resources/resource-rows.ts'
 import { presentSome } from '../resources/resource-show.ts'
 import { insertResources, updateResource } from '../resources/write-resource.ts'
 import { type FreeOf, freeNumbers, freeRun } from './free-addresses.ts'
@@ -196,7 +196,7 @@ async function allocateTogether(tx: Tx, asks: readonly Allocation[]): Promise<Ou
   // The tree first: statements of a transaction run in the order in which they are sent.
   const [, subnet] = await together([
     lockTreeShared(tx, companyId),
-    lockRow(subnetKind, tx, companyId, first.subnet_id).catch(orNone),
+    lockRowAlone(subnetKind, tx, companyId, first.subnet_id).catch(orNone),
   ])
   if (!subnet) return asks.map(() => invalidField('subnet_id', 'unknown_reference'))
   const turns = asks.map((asked): Turn => ({ asked, refusal: null, known: null, same: null, addresses: [], rows: [] }))

@@ -201,5 +201,5 @@ export const ipAddressKind = defineKind({
   },
   iac: { kind: 'ip-address', order: 4, key: ['address', 'vrf'] },
   csv: { key: ['address', 'vrf'] },
-  hooks: { beforeWrite, beforeInserts, derive: deriveAddresses },
+  hooks: { lock: lockTreeShared, beforeWrite, beforeInserts, derive: deriveAddresses },
 })

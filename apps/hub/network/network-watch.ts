@@ -10,6 +10,7 @@ import { updateResource } from '../resources/write-resource.ts'
 import { released } from './ip-acts.ts'
 import { ipAddressKind } from './ip-address.ts'
 import { subnetKind } from './subnet.ts'
+import { lockTreeShared } from './subnet-tree.ts'
 import { usagesOf } from './subnet-usage.ts'
 
 /** Two servers reported one address within this time of each other. */
@@ -35,6 +36,7 @@ export async function refreshUsage(hub: Hub): Promise<void> {
 }
 
 async function refreshOf(tx: Tx, companyId: string): Promise<void> {
+  await lockTreeShared(tx, companyId)
   const subnets = await tx.db.execute<Stale>(sql`
     with stale as (select id, cidr, vrf from subnets where company_id = ${companyId} and usage_stale
       and deleted_at is null limit ${SUBNETS_AT_ONCE} for update skip locked),

@@ -11,7 +11,10 @@ export async function lockTree(tx: Tx, companyId: string): Promise<void> {
   await tx.db.execute(sql`select pg_advisory_xact_lock(hashtextextended('subnets ' || ${companyId}::text, 0))`)
 }
 
-/** For writers of addresses, which may go beside each other but not beside a change of the tree. */
+/**
+ * For other writers of addresses and subnets, which may go beside each other but not beside a change of the tree. They
+ * take it before any row, as a change of the tree does: else each would hold what the other waits for.
+ */
 export async function lockTreeShared(tx: Tx, companyId: string): Promise<void> {
   await tx.db.execute(sql`select pg_advisory_xact_lock_shared(hashtextextended('subnets ' || ${companyId}::text, 0))`)
 }

@@ -123,7 +123,6 @@ async function beforeWrite({ tx, before, next }: Write<Subnet>): Promise<void> {
   next.free_from = null
   const isMoved = before === null || before.cidr !== next.cidr || before.vrf !== next.vrf
   if (!isMoved) return
-  await lockTree(tx, next.company_id)
   if (before) await refuseLeaving(tx, before, next)
   if (before && next.name === before.cidr) next.name = ''
   await nameFreely(tx, [next])
@@ -144,7 +143,6 @@ async function beforeInserts(writes: readonly NewWrite<Subnet>[]): Promise<void>
 /** What lies in the old and in the new block of a subnet that moved is arranged anew. */
 async function afterWrite({ tx, before, after }: Written<Subnet>): Promise<void> {
   if (before && after && before.cidr === after.cidr && before.vrf === after.vrf) return
-  if (before && !after) await lockTree(tx, before.company_id)
   await arrangeTree(
     tx,
     [before, after].flatMap(each => each ?? []),
@@ -243,6 +241,7 @@ export const subnetKind = defineKind({
   iac: { kind: 'subnet', order: 2, key: ['cidr', 'vrf'] },
   csv: { key: ['cidr', 'vrf'] },
   hooks: {
+    lock: lockTree,
     beforeWrite,
     afterWrite,
     beforeInserts,

@@ -138,6 +138,8 @@ export type Written<Row> = {
 }
 
 type Hooks<Row> = {
+  /** Takes what is locked before a row of the company is: all take locks in one order. */
+  lock?(tx: Tx, companyId: string): Promise<void>
   /** Completes the row, and refuses what the fields alone cannot (throws 422 with field names). */
   beforeWrite?(write: Write<Row>): Promise<void>
   /** A field that what the others say asks for, and its text: of a write before `beforeWrite`, and of a plan. */

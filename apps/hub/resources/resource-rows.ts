@@ -77,14 +77,21 @@ export const findRow = <Row extends CommonRow>(
   which: Which = 'kept',
 ) => foundRow(kind, db, companyId, id, which, false)
 
-/** The same, locked until the transaction ends. */
-export const lockRow = <Row extends CommonRow>(
+/** The same, locked until the transaction ends, after what the kind locks first. */
+export async function lockRow<Row extends CommonRow>(
   kind: Kind<Row>,
   tx: Tx,
   companyId: string,
   id: string,
   which: Which = 'kept',
-) => foundRow(kind, tx.db, companyId, id, which, true)
+): Promise<Found<Row>> {
+  await kind.hooks.lock?.(tx, companyId)
+  return foundRow(kind, tx.db, companyId, id, which, true)
+}
+
+/** The same, for who has locked what comes first. */
+export const lockRowAlone = <Row extends CommonRow>(kind: Kind<Row>, tx: Tx, companyId: string, id: string) =>
+  foundRow(kind, tx.db, companyId, id, 'kept', true)
 
 /** The resources of the company with these ids, in no order. */
 export async function rowsOfIds<Row extends CommonRow>(
