@@ -1,9 +1,9 @@
-// When the agent does what: the interval grid with its start-up jitter, the config poll, token renewal, the update
-// check and the backoff (document 3 "Errors", "Agent to collector", "Agent token overlap"; decisions G-20, G-55).
-// Randomness is passed in as numbers in [0, 1).
+// When the agent does what: the interval grid with its start-up jitter, the config poll, the update check and the
+// backoff (document 3 "Errors", "Agent to collector"; decisions G-20, G-55). Randomness is passed in as numbers in
+// [0, 1). Its token: token-renewal.ts.
 import { assert } from '../assert.ts'
 import { backoffMs } from '../backoff.ts'
-import { DAY_MS, limits } from '../limits.ts'
+import { limits } from '../limits.ts'
 import { sha256Words } from '../series/hash.ts'
 
 const HIGH_WORD = 2 ** 32
@@ -51,16 +51,6 @@ export function configPollDelayMs(random: number): number {
 /** When a changed etag may be followed by a read of the config: at once, but at most once in 30 s. */
 export function configReloadAtMs(nowMs: number, lastReloadAtMs: number | null): number {
   return lastReloadAtMs === null ? nowMs : Math.max(nowMs, lastReloadAtMs + limits.configReloadMinMs)
-}
-
-/**
- * When a token is due for renewal: its age reaches the period minus hash(agent_id) mod 24 h, so that every agent renews
- * within any window as long as the period. When the period is too short for a spread of a day, renewals spread over
- * half of it.
- */
-export function renewalDueAtMs(issuedAtMs: number, periodMs: number, agentId: string): number {
-  const spreadMs = Math.max(1, Math.min(DAY_MS, Math.floor(periodMs / 2)))
-  return issuedAtMs + periodMs - agentHash(`renew:${agentId}`, spreadMs)
 }
 
 /**

@@ -1,6 +1,6 @@
 // What a load balancer has, as its own interface tells it, and how that differs from what the hub has (resources.md
 // Pools and virtual servers are matched by name, members by name, then by address and port.
-import type { AdminState, MemberState } from './pool-state.ts'
+import type { AdminState, MemberState } from './state-names.ts'
 
 export type DeviceMember = {
   readonly name: string

@@ -11,9 +11,9 @@ import {
   firstUpdateCheckMs,
   nextCycleAtMs,
   nextSendAtMs,
-  renewalDueAtMs,
   retryWaitMs,
 } from '../../core/agent/schedule.ts'
+import { renewalDueAtMs } from '../../core/agent/token-renewal.ts'
 import { DAY_MS, limits } from '../../core/limits.ts'
 
 const IDS = Array.from({ length: 2000 }, (_, index) => `agent-${index}`)

@@ -3,7 +3,7 @@
 // is read from there.
 import type { Logger } from 'pino'
 import { isEarlyReport, nextReportAtMs, scanRetryMs } from '../../../core/agent/scan-schedule.ts'
-import { renewalDueAtMs } from '../../../core/agent/schedule.ts'
+import { renewalDueAtMs } from '../../../core/agent/token-renewal.ts'
 import { isObject } from '../../../core/json-object.ts'
 import type { Report } from '../../../core/matching/report-schema.ts'
 import { rotationText } from '../../../core/matching/scan-protocol.ts'

@@ -3,7 +3,7 @@
 import { fromBinary } from '@bufbuild/protobuf'
 import type { Logger } from 'pino'
 import { actionFor } from '../../../core/agent/response-action.ts'
-import { renewalDueAtMs } from '../../../core/agent/schedule.ts'
+import { renewalDueAtMs } from '../../../core/agent/token-renewal.ts'
 import { RenewResponseSchema } from '../../../proto/gen/svc/agent/v1/agent_pb.ts'
 import type { Clock } from '../clock.ts'
 import { type Identity, isAgentToken, writeIdentity } from '../state/identity.ts'

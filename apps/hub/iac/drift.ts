@@ -1,16 +1,15 @@
 // Drift (resources.md R-041): where what is bound to a manifest is no longer what was applied. Looked at after each
 // write, which the database notes (sql/hub/0028), and every 15 minutes.
 import { sql } from 'drizzle-orm'
-import { canonicalText } from '../../../core/iac/spec-diff.ts'
+import { canonicalText, specDiff } from '../../../core/iac/spec-diff.ts'
 import type { Unchecked } from '../../../core/json-object.ts'
 import type { Hub } from '../hub-context.ts'
 import type { FieldDrift } from '../platform/db/schema-iac.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
 import { setConditions } from '../resources/conditions.ts'
 import { setDrift } from '../resources/drift.ts'
-import { driftOf } from './compare.ts'
 import { manifestKind } from './kinds/kinds.ts'
-import type { Reading } from './kinds/manifest-kind.ts'
+import type { Existing, ManifestKind, NameFinder, Reading } from './kinds/manifest-kind.ts'
 import { findNames } from './name-book.ts'
 
 const AT_ONCE = 500
@@ -25,6 +24,14 @@ type Due = {
   applied_spec: Unchecked
   drift: readonly FieldDrift[]
 }
+
+/** Where a resource is no longer what was applied. */
+const driftOf = (kind: ManifestKind, applied: Unchecked, existing: Existing, find: NameFinder): FieldDrift[] =>
+  specDiff(existing.spec, kind.normal(applied, find), kind.whole).map(({ field, old, new: intended }) => ({
+    field,
+    intended,
+    actual: old,
+  }))
 
 /** The drift of one that is due; null for one whose resource is gone. */
 async function compareBinding(reading: Reading, due: Due): Promise<FieldDrift[] | null> {

@@ -1,9 +1,9 @@
 // What things are called once a run is applied (resources.md R-035): it makes resources and parts, and renames others.
 // A plan compares with these names, so that it says what applying will find after what comes before.
 import { isObject, type Unchecked } from '../../../core/json-object.ts'
-import { desiredName } from './compare.ts'
 import type { Existing, ManifestKind, Reading } from './kinds/manifest-kind.ts'
 import { partName } from './kinds/names-by-id.ts'
+import { desiredName } from './manifest-effect.ts'
 import type { Matched } from './match-existing.ts'
 import { madeKey, nameAfter, type Renames } from './name-book.ts'
 

@@ -2,9 +2,9 @@
 // changed (resources.md, GET /iac/runs/{run}); applying refuses less, for it makes the difference again and applies it
 // where it is the same whatever the version. So what is shown as not stale is never refused as stale.
 import type { iacItems } from '../platform/db/schema-iac.ts'
-import { type Compared, compareItem } from './compare.ts'
 import { manifestKind } from './kinds/kinds.ts'
 import type { Existing, ManifestKind, NameFinder, Reading } from './kinds/manifest-kind.ts'
+import { type Compared, compareItem } from './manifest-effect.ts'
 import { bindingsOf } from './match-existing.ts'
 import { findNames } from './name-book.ts'
 

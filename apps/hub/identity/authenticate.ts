@@ -12,6 +12,7 @@ import { ApiError } from '../platform/http/api-error.ts'
 import { words } from '../platform/http/api-texts.ts'
 import { type Caller, type Identity, sessionCookie } from '../platform/http/caller.ts'
 import { isUuid } from '../platform/http/request-schema.ts'
+import { refuseForeign } from './csrf.ts'
 import { effectivePermissions, expandPermissions, grantsAll, type Limits } from './permission-keys.ts'
 import { tokenHash } from './secrets.ts'
 import { isSessionOver } from './session-life.ts'
@@ -253,8 +254,7 @@ export async function authenticate(db: Executor, request: IncomingRequest): Prom
   if (!cookie) throw unauthenticated()
   const caller = await authenticateSession(db, cookie)
   const changes = request.method !== 'GET' && request.method !== 'HEAD'
-  if (changes && request.headers.get('x-csrf-token') !== caller.csrfToken)
-    throw new ApiError(403, 'forbidden', words('csrf'), { reason: 'permission_denied' })
+  if (changes) refuseForeign(request.headers, caller)
   return caller
 }
 

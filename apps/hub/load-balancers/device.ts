@@ -1,6 +1,6 @@
 // A device by the way the hub reads it.
 import type { DeviceView } from '../../../core/load-balancing/device-view.ts'
-import type { AdminState } from '../../../core/load-balancing/pool-state.ts'
+import type { AdminState } from '../../../core/load-balancing/state-names.ts'
 import type { Editor } from '../resources/editor.ts'
 import { RunFailed } from '../resources/runs.ts'
 import { callerOf, type DeviceCall } from './device-call.ts'

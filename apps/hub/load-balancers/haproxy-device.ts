@@ -8,7 +8,7 @@ import type {
   DeviceView,
   DeviceVirtualServer,
 } from '../../../core/load-balancing/device-view.ts'
-import type { AdminState, MemberState } from '../../../core/load-balancing/pool-state.ts'
+import type { AdminState, MemberState } from '../../../core/load-balancing/state-names.ts'
 import { plainAddress } from '../../../core/network/ip-address.ts'
 import { RunFailed } from '../resources/runs.ts'
 import type { DeviceCall } from './device-call.ts'

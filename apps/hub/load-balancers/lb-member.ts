@@ -3,7 +3,7 @@
 import { type SQL, sql } from 'drizzle-orm'
 import { integer as integerColumn, text as textColumn, timestamp, uuid as uuidColumn } from 'drizzle-orm/pg-core'
 import { parseHostName } from '../../../core/dns/domain-name.ts'
-import { type AdminState, adminStates, memberReasons, memberStates } from '../../../core/load-balancing/pool-state.ts'
+import { type AdminState, adminStates, memberReasons, memberStates } from '../../../core/load-balancing/state-names.ts'
 import { parseAddress } from '../../../core/network/ip-address.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { type Tx, uuidList } from '../platform/db/transaction.ts'

@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { sql } from 'drizzle-orm'
 import { jsonb, text as textColumn, uuid as uuidColumn } from 'drizzle-orm/pg-core'
-import { poolStates } from '../../../core/load-balancing/pool-state.ts'
+import { poolStates } from '../../../core/load-balancing/state-names.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { type Tx, uuidList } from '../platform/db/transaction.ts'
 import { type Words, words } from '../platform/http/api-texts.ts'

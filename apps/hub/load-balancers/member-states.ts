@@ -1,7 +1,7 @@
 // The states of members, pools and virtual servers as queries: lists are filtered by them, so that they
 // are decided where rows are chosen. Only the hub's own records are asked.
 import { type SQL, sql } from 'drizzle-orm'
-import type { MemberState, PoolState } from '../../../core/load-balancing/pool-state.ts'
+import type { MemberState, PoolState } from '../../../core/load-balancing/state-names.ts'
 import { connectivitySql, isActiveDownAlert } from '../agents/connectivity-sql.ts'
 import type { Hub } from '../hub-context.ts'
 import type { Executor } from '../platform/db/connect.ts'

@@ -2,7 +2,7 @@
 // does not tell where its servers listen.
 import { isObject, type Unchecked } from '../../../core/json-object.ts'
 import type { DeviceMember, DevicePool, DeviceView } from '../../../core/load-balancing/device-view.ts'
-import type { AdminState, MemberState } from '../../../core/load-balancing/pool-state.ts'
+import type { AdminState, MemberState } from '../../../core/load-balancing/state-names.ts'
 import { plainAddress } from '../../../core/network/ip-address.ts'
 import { RunFailed } from '../resources/runs.ts'
 import type { DeviceCall } from './device-call.ts'

@@ -5,7 +5,7 @@ import {
   memberStates,
   poolStates,
   virtualServerStates,
-} from '../../../core/load-balancing/pool-state.ts'
+} from '../../../core/load-balancing/state-names.ts'
 import {
   amount,
   id,

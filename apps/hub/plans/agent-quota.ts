@@ -3,7 +3,7 @@
 import { sql } from 'drizzle-orm'
 import type { Executor } from '../platform/db/connect.ts'
 import { lockCompanies, type Tx, uuidList } from '../platform/db/transaction.ts'
-import { effectivePlan } from './plan.ts'
+import { effectivePlan } from './effective-plan.ts'
 
 export type AgentQuota = {
   /** The code of the plan. */

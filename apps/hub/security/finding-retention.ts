@@ -1,7 +1,7 @@
 // What is kept of findings: events and resolved findings for the history of the plan (decision G-177).
 import { sql } from 'drizzle-orm'
 import type { Hub } from '../hub-context.ts'
-import { effectivePlan } from '../plans/plan.ts'
+import { effectivePlan } from '../plans/effective-plan.ts'
 import { allowLongStatements, inTransaction } from '../platform/db/transaction.ts'
 
 const DAY_MS = 86_400_000

@@ -4,7 +4,8 @@
 // server and start, and are computed from the raw samples.
 
 import type { WrittenPoints } from '../block/sample-block.ts'
-import { addSample, addToCell, CellRows, isExact, PIECE_ROWS } from './cell-rows.ts'
+import { addSample, addToCell, isExact } from './add-to-cell.ts'
+import { CellRows, PIECE_ROWS } from './cell-rows.ts'
 
 /**
  * At most this many starts are open at once, and this many allocations of PIECE_ROWS rows (49 bytes each) in all. Cells

@@ -1,7 +1,7 @@
 // GET /security/matcher/settings/{company}: how a company wants to be scanned, as far as its plan allows (document 3;
 // decisions G-159, G-176).
 import { sql } from 'drizzle-orm'
-import { effectivePlan } from '../../plans/plan.ts'
+import { effectivePlan } from '../../plans/effective-plan.ts'
 import { notFound } from '../../platform/http/api-error.ts'
 import { isUuid } from '../../platform/http/request-schema.ts'
 import type { RouteContext } from '../../platform/http/route.ts'

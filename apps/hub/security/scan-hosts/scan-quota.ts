@@ -2,7 +2,7 @@
 // belongs to the company with the plan; all companies below it without a plan of their own share it.
 import { sql } from 'drizzle-orm'
 import type { Hub } from '../../hub-context.ts'
-import { effectivePlan } from '../../plans/plan.ts'
+import { effectivePlan } from '../../plans/effective-plan.ts'
 import type { Executor } from '../../platform/db/connect.ts'
 import { lockCompanies, type Tx, uuidList } from '../../platform/db/transaction.ts'
 

@@ -3,7 +3,7 @@
 import { Type } from '@sinclair/typebox'
 import { eq, sql } from 'drizzle-orm'
 import { auditRequest, changesBetween } from '../../audit/audit.ts'
-import { effectivePlan } from '../../plans/plan.ts'
+import { effectivePlan } from '../../plans/effective-plan.ts'
 import type { Executor } from '../../platform/db/connect.ts'
 import {
   securityContentScanSettings,

@@ -2,12 +2,13 @@
 // stops the messages. Mail scanners open links too, so only the form changes anything.
 
 import type { Hub } from '../../hub-context.ts'
+import { isOwnForm } from '../../identity/csrf.ts'
 import { mayUseLink } from '../../identity/login-attempts.ts'
 import { type AddressOfLink, addressOfLink, decideAddress } from '../../notifications/mail-address.ts'
 import type { RequestMeta } from '../../platform/http/pipeline.ts'
 import { say } from '../words/forms.ts'
 import type { WebLanguage } from '../words/words.ts'
-import { isOwnForm, readForm } from './form.ts'
+import { readForm } from './form.ts'
 import { brand, html, pageResponse } from './html.ts'
 import { languageOf } from './login.ts'
 import { visitorOf } from './page-visitor.ts'

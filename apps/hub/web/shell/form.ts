@@ -1,16 +1,8 @@
-// Forms as browsers send them: where they came from, and what is in them.
+// What is in a form as browsers send it; whether it is taken: identity/csrf.ts.
 import { ApiError } from '../../platform/http/api-error.ts'
 import { readBytes } from '../../platform/http/json-body.ts'
 
 const FORM_BYTES_MAX = 16 * 1024
-
-/** Whether a form was sent from a page of this hub: by what the browser says of it, else by its origin. */
-export function isOwnForm(request: Request): boolean {
-  const site = request.headers.get('sec-fetch-site')
-  if (site !== null) return site === 'same-origin' || site === 'none'
-  const origin = request.headers.get('origin')
-  return origin === null || URL.parse(origin)?.host === request.headers.get('host')
-}
 
 /** The fields of a form; none when the body is something else or too large. */
 export async function readForm(request: Request): Promise<URLSearchParams> {

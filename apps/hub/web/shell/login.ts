@@ -3,13 +3,14 @@
 import { availableParallelism } from 'node:os'
 import { rateKeyOf } from '../../../../core/network/ip-address.ts'
 import type { Hub } from '../../hub-context.ts'
+import { isOwnForm, isOwnToken } from '../../identity/csrf.ts'
 import { countLoginFailure, mayFailAgain, takeLoginAttempt } from '../../identity/login-attempts.ts'
 import { FairTurns } from '../../platform/fair-turns.ts'
 import { preferredLanguage } from '../../platform/http/negotiation.ts'
 import type { RequestMeta } from '../../platform/http/pipeline.ts'
 import { say } from '../words/forms.ts'
 import type { WebLanguage } from '../words/words.ts'
-import { isOwnForm, readForm } from './form.ts'
+import { readForm } from './form.ts'
 import { brand, html, pageResponse, redirect } from './html.ts'
 import { guestOf, visitorOf } from './page-visitor.ts'
 import { beginSession, endedCookieHeader, endSession, findLogin, sessionCookieHeader } from './sessions.ts'
@@ -100,7 +101,7 @@ export async function logOut(hub: Hub, request: Request, requestMeta: RequestMet
   const guest = await guestOf(hub, request)
   if (guest !== null) {
     const given = request.headers.get('x-csrf-token') ?? (await readForm(request)).get('csrf_token')
-    if (given !== guest.csrfToken) return redirect('/')
+    if (!isOwnToken(given, guest)) return redirect('/')
     await endSession(hub, guest.caller, visitorOf(hub, request, requestMeta))
   }
   return redirect('/login', { 'Set-Cookie': endedCookieHeader(requestMeta.secure) })

@@ -3,6 +3,7 @@
 
 import { and, asc, eq, sql } from 'drizzle-orm'
 import type { Hub } from '../../hub-context.ts'
+import { isOwnToken } from '../../identity/csrf.ts'
 import { assignablePermissions, expandPermissions } from '../../identity/permission-keys.ts'
 import {
   defaultLifeDays,
@@ -174,7 +175,7 @@ async function acted(
   const issuer = await issuerOf(hub, request)
   if (issuer instanceof Response) return issuer
   const form = await readForm(request)
-  if (form.get('csrf_token') !== issuer.guest.csrfToken) return redirect('/tokens')
+  if (!isOwnToken(form.get('csrf_token'), issuer.guest)) return redirect('/tokens')
   try {
     refuseInMaintenance(hub, issuer.guest.caller.actsAsSuperAdmin, languageOf(request))
     return await act(issuer, form)

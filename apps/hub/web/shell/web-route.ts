@@ -2,9 +2,9 @@
 // of the company in `?company={slug}`, and within the limit of views (decision G-123).
 import { standard } from '../../../http/http-response.ts'
 import type { Hub } from '../../hub-context.ts'
+import { refuseForeign } from '../../identity/csrf.ts'
 import type { Page } from '../../platform/app.ts'
-import { ApiError, notFound } from '../../platform/http/api-error.ts'
-import { words } from '../../platform/http/api-texts.ts'
+import { notFound } from '../../platform/http/api-error.ts'
 import { readBody } from '../../platform/http/json-body.ts'
 import { refuseInMaintenance } from '../../platform/http/maintenance-mode.ts'
 import type { RequestMeta } from '../../platform/http/pipeline.ts'
@@ -19,8 +19,7 @@ async function contextOf(hub: Hub, route: Route, request: Request, requestMeta: 
   checkWebRate(hub, guest)
   const language = languageOf(request)
   if (route.method !== 'GET') {
-    if (request.headers.get('x-csrf-token') !== guest.csrfToken)
-      throw new ApiError(403, 'forbidden', words('csrf'), { reason: 'permission_denied' })
+    refuseForeign(request.headers, guest)
     refuseInMaintenance(hub, guest.caller.actsAsSuperAdmin, language)
   }
   const url = new URL(request.url)

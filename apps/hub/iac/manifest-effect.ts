@@ -3,7 +3,6 @@ import { createHash } from 'node:crypto'
 import type { ItemAction } from '../../../core/iac/run-status.ts'
 import { canonicalText, type FieldDiff, merged, specDiff, withReturnedDefaults } from '../../../core/iac/spec-diff.ts'
 import type { Unchecked } from '../../../core/json-object.ts'
-import type { FieldDrift } from '../platform/db/schema-iac.ts'
 import type { Existing, ManifestKind, NameFinder } from './kinds/manifest-kind.ts'
 import { nameOfSpec } from './kinds/spec-fields.ts'
 
@@ -57,11 +56,3 @@ export function compareItem(kind: ManifestKind, wanted: Wanted, existing: Existi
   const text = canonicalText([kind.kind, wanted.slug, change.action, sorted])
   return { ...change, hash: createHash('sha256').update(text).digest('hex') }
 }
-
-/** Where a resource is no longer what was applied. */
-export const driftOf = (kind: ManifestKind, applied: Unchecked, existing: Existing, find: NameFinder): FieldDrift[] =>
-  specDiff(existing.spec, kind.normal(applied, find), kind.whole).map(({ field, old, new: intended }) => ({
-    field,
-    intended,
-    actual: old,
-  }))
