@@ -54,6 +54,7 @@ import longLists from '../../../../sql/hub/0051_long_lists.sql' with { type: 'te
 import exceptionChanges from '../../../../sql/hub/0052_exception_changes.sql' with { type: 'text' }
 import findingNameCells from '../../../../sql/hub/0053_finding_name_cells.sql' with { type: 'text' }
 import findingBatches from '../../../../sql/hub/0054_finding_batches.sql' with { type: 'text' }
+import countedInserts from '../../../../sql/hub/0055_counted_inserts.sql' with { type: 'text' }
 import newDocuments from '../../../../sql/hub/0056_new_documents.sql' with { type: 'text' }
 import addressLists from '../../../../sql/hub/0058_address_lists.sql' with { type: 'text' }
 import searchPrefixes from '../../../../sql/hub/0060_search_prefixes.sql' with { type: 'text' }
@@ -121,6 +122,7 @@ export const migrations: readonly Migration[] = [
   { number: 52, name: 'exception_changes', sql: exceptionChanges },
   { number: 53, name: 'finding_name_cells', sql: findingNameCells },
   { number: 54, name: 'finding_batches', sql: findingBatches },
+  { number: 55, name: 'counted_inserts', sql: countedInserts },
   { number: 56, name: 'new_documents', sql: newDocuments },
   { number: 58, name: 'address_lists', sql: addressLists },
   { number: 60, name: 'search_prefixes', sql: searchPrefixes },

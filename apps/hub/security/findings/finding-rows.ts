@@ -199,15 +199,21 @@ const insert = statementOfRows(
   { id: 'uuid', company_id: 'uuid', finding_key: 'text', ...COLUMNS },
   rows => sql`
     insert into security_findings (id, company_id, finding_key, ${listOf(name => name)})
-    select x.id, x.company_id, x.finding_key, ${listOf(name => `x.${name}`)} from ${rows}
-    order by x.company_id, x.finding_key on conflict (company_id, finding_key) do nothing`,
+    select x.id, x.company_id, x.finding_key, ${listOf(name => `x.${name}`)} from ${rows}`,
 )
 
-/** Returns how many were new: fewer than given when another transaction was first with a key. */
-export async function insertFindings(tx: Tx, created: readonly Finding[]): Promise<number> {
-  if (created.length === 0) return 0
-  const inserted = await tx.db.execute(insert(created.map(recordOf)))
-  return inserted.count
+/** Their unique key. */
+export const FINDINGS_KEY = 'security_findings_key'
+
+/**
+ * Stores findings, all transactions in one order of keys. Violates FINDINGS_KEY when another one was first with one.
+ */
+export async function insertFindings(tx: Tx, created: readonly Finding[]): Promise<void> {
+  if (created.length === 0) return
+  const inOrder = created
+    .map(finding => ({ key: findingKeyOf(finding), finding }))
+    .sort((one, other) => (one.key < other.key ? -1 : 1))
+  await tx.db.execute(insert(inOrder.map(({ finding }) => recordOf(finding))))
 }
 
 const update = statementOfRows(

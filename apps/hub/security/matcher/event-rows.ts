@@ -37,13 +37,19 @@ const insert = statementOfRows(
     insert into security_finding_events
       (event_id, company_id, host_id, server_id, finding_id, seq, type, occurred_at, payload, received_at)
     select x.event_id, x.company_id, x.host_id, x.server_id, x.finding_id, x.seq, x.type, x.occurred_at, x.payload, x.received_at
-    from ${rows} order by x.event_id collate "C" on conflict (event_id) do nothing`,
+    from ${rows}`,
 )
 
-/** Returns how many were stored: fewer than given when one is known, or another transaction was first with its id. */
-export async function storeEvents(tx: Tx, records: readonly EventRecord[], nowMs: number): Promise<number> {
+/** The unique key of events. */
+export const EVENTS_KEY = 'security_finding_events_pkey'
+
+/**
+ * Stores events, all transactions in one order of ids. Violates EVENTS_KEY when one is known, or another one was first.
+ */
+export async function storeEvents(tx: Tx, records: readonly EventRecord[], nowMs: number): Promise<void> {
   const receivedAt = new Date(nowMs).toISOString()
-  const log = records.map(({ event, host, findingId }) => ({
+  const inOrder = records.toSorted((one, other) => (one.event.event_id < other.event.event_id ? -1 : 1))
+  const log = inOrder.map(({ event, host, findingId }) => ({
     event_id: event.event_id,
     company_id: host.companyId,
     host_id: host.hostId,
@@ -55,8 +61,7 @@ export async function storeEvents(tx: Tx, records: readonly EventRecord[], nowMs
     received_at: receivedAt,
     payload: event.payload,
   }))
-  const stored = await tx.db.execute(insert(log))
-  return stored.count
+  await tx.db.execute(insert(log))
 }
 
 /** Adds to what was opened and resolved, by company and day in UTC. */
