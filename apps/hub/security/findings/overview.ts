@@ -59,7 +59,7 @@ export async function findingCounts(db: Executor, companyId: string) {
   return { by_status: byStatus, by_priority: byPriority, by_kind: byKind, kev }
 }
 
-type Coverage = {
+export type Coverage = {
   servers: number
   scanned_servers: number
   hosts: number

@@ -12,6 +12,7 @@ import { LiveServers } from './live-servers.ts'
 import { NewestValues } from './newest-values.ts'
 import { type Patch, patchOf } from './patch.ts'
 import { type Freshness, RecentValues } from './recent-values.ts'
+import { ScanCoverage } from './scan-coverage.ts'
 import { Standings } from './standing.ts'
 
 const VIEW_AGE_MS = 2_000
@@ -93,6 +94,7 @@ export class SharedViews {
   private readonly newest: NewestValues
   private readonly live: LiveServers
   private readonly standings: Standings
+  private readonly scans: ScanCoverage
 
   constructor(private readonly hub: Hub) {
     this.made = new RecentValues(VIEW_AGE_MS, KEPT_VIEWS_MAX, hub.now)
@@ -101,6 +103,7 @@ export class SharedViews {
     this.newest = new NewestValues(hub)
     this.live = new LiveServers(hub)
     this.standings = new Standings(hub)
+    this.scans = new ScanCoverage(hub)
   }
 
   /** Throws 404 for a name that no view has. */
@@ -129,6 +132,7 @@ export class SharedViews {
       },
       live: this.live,
       standings: { of: id => this.standings.of(id, wanted) },
+      scans: { of: id => this.scans.of(id, wanted) },
     }
   }
 

@@ -11,7 +11,7 @@ import {
 } from '../../security/findings/finding-filter.ts'
 import { findingsByIds } from '../../security/findings/finding-list.ts'
 import { idsOfPage } from '../../security/findings/finding-page.ts'
-import { coverage, findingCounts, matcherState } from '../../security/findings/overview.ts'
+import { findingCounts, matcherState } from '../../security/findings/overview.ts'
 import { type FilterTerm, parseFilter } from '../address/filter.ts'
 import type { View, ViewContext } from './view.ts'
 
@@ -157,7 +157,7 @@ export const findingsView: View<FindingsView> = {
     const asked = Math.max(0, Math.floor(Number(param('offset')) || 0))
     const [counts, scans, matcher, window] = await Promise.all([
       findingCounts(db, companyId),
-      coverage(db, companyId, hub.now()),
+      context.scans.of(companyId),
       matcherState(context),
       windowOf(context, asked),
     ])

@@ -6,6 +6,7 @@ import type { Fleets } from '../live/fleet.ts'
 import type { LiveServers } from '../live/live-servers.ts'
 import type { NewestValues } from '../live/newest-values.ts'
 import type { Freshness } from '../live/recent-values.ts'
+import type { ScanCoverage } from '../live/scan-coverage.ts'
 import type { Standings } from '../live/standing.ts'
 
 export type ViewContext = {
@@ -23,6 +24,7 @@ export type ViewContext = {
   }
   readonly live: Pick<LiveServers, 'join'>
   readonly standings: Source<Standings>
+  readonly scans: Source<ScanCoverage>
 }
 
 /** What is known of a company, as fresh as the viewer wants it. */
