@@ -69,6 +69,16 @@ export function ago(atMs: number, nowMs: number): string {
   return relative.format(seconds < 0 ? steps : -steps, unit)
 }
 
+const lengths = new Map<string, Intl.NumberFormat>()
+function lengthText(steps: number, unit: string): string {
+  let format = lengths.get(unit)
+  if (format === undefined) {
+    format = new Intl.NumberFormat(locale, { style: 'unit', unit, unitDisplay: 'narrow' })
+    lengths.set(unit, format)
+  }
+  return format.format(steps)
+}
+
 /** `2 h 5 min`: the two greatest units of a length of time. */
 export function duration(ms: number): string {
   let seconds = Math.max(0, Math.round(ms / 1000))
@@ -76,13 +86,10 @@ export function duration(ms: number): string {
   for (const [unit, length] of STEPS) {
     const steps = Math.floor(seconds / length)
     seconds -= steps * length
-    if (steps > 0 && parts.length < 2)
-      parts.push(new Intl.NumberFormat(locale, { style: 'unit', unit, unitDisplay: 'narrow' }).format(steps))
+    if (steps > 0 && parts.length < 2) parts.push(lengthText(steps, unit))
     else if (parts.length > 0) break
   }
-  return (
-    parts.join(' ') || new Intl.NumberFormat(locale, { style: 'unit', unit: 'second', unitDisplay: 'narrow' }).format(0)
-  )
+  return parts.join(' ') || lengthText(0, 'second')
 }
 
 const stored = (name: string): string | null => {
@@ -96,51 +103,48 @@ const stored = (name: string): string | null => {
 /** Whether times are shown in UTC and not in the zone of the browser. */
 export const isUtc = signal(stored('times') === 'utc')
 
-type Formats = Readonly<Record<'clock' | 'seconds' | 'day' | 'dayAndClock' | 'dated' | 'full', Intl.DateTimeFormat>>
+const clock = { hour: '2-digit', minute: '2-digit' } as const
+const seconds = { ...clock, second: '2-digit' } as const
+const day = { day: 'numeric', month: 'short' } as const
+const formats = {
+  clock,
+  seconds,
+  day,
+  dayAndClock: { ...day, ...clock },
+  dated: { year: 'numeric', ...day, ...clock },
+  full: { year: 'numeric', ...day, ...seconds, timeZoneName: 'short' },
+} as const satisfies Readonly<Record<string, Intl.DateTimeFormatOptions>>
 
-function formatsIn(timeZone: string | undefined): Formats {
-  const zone = timeZone === undefined ? {} : { timeZone }
-  const make = (options: Intl.DateTimeFormatOptions) =>
-    new Intl.DateTimeFormat(locale, { hourCycle: 'h23', ...zone, ...options })
-  return {
-    clock: make({ hour: '2-digit', minute: '2-digit' }),
-    seconds: make({ hour: '2-digit', minute: '2-digit', second: '2-digit' }),
-    day: make({ day: 'numeric', month: 'short' }),
-    dayAndClock: make({ day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' }),
-    dated: make({ year: 'numeric', month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit' }),
-    full: make({
-      year: 'numeric',
-      month: 'short',
-      day: 'numeric',
-      hour: '2-digit',
-      minute: '2-digit',
-      second: '2-digit',
-      timeZoneName: 'short',
-    }),
+/** Each is made when it is first needed: a dozen at once would hold up every page. */
+const made = new Map<string, Intl.DateTimeFormat>()
+function dateText(name: keyof typeof formats, inUtc: boolean, atMs: number): string {
+  const key = `${name} ${inUtc}`
+  let format = made.get(key)
+  if (format === undefined) {
+    const zone = inUtc ? { timeZone: 'UTC' } : {}
+    format = new Intl.DateTimeFormat(locale, { hourCycle: 'h23', ...zone, ...formats[name] })
+    made.set(key, format)
   }
+  return format.format(atMs)
 }
 
-const [local, utc] = [formatsIn(undefined), formatsIn('UTC')]
-const shown = (): Formats => (isUtc.value ? utc : local)
-
-export const clockTime = (atMs: number): string => shown().clock.format(atMs)
-export const clockSeconds = (atMs: number): string => shown().seconds.format(atMs)
-export const dayText = (atMs: number): string => shown().day.format(atMs)
+export const clockTime = (atMs: number): string => dateText('clock', isUtc.value, atMs)
+export const clockSeconds = (atMs: number): string => dateText('seconds', isUtc.value, atMs)
+export const dayText = (atMs: number): string => dateText('day', isUtc.value, atMs)
 const yearOf = (atMs: number): number => (isUtc.value ? new Date(atMs).getUTCFullYear() : new Date(atMs).getFullYear())
 /** With its year where that is another than this one. */
 export const dayAndClock = (atMs: number): string =>
-  shown()[yearOf(atMs) === yearOf(nowMs()) ? 'dayAndClock' : 'dated'].format(atMs)
+  dateText(yearOf(atMs) === yearOf(nowMs()) ? 'dayAndClock' : 'dated', isUtc.value, atMs)
 /** A day as the hub names it, `2026-11-22`: of UTC, whatever zone times are shown in. */
-export const dayOfYear = (day: string): string => utc.day.format(Date.parse(`${day}T00:00:00Z`))
+export const dayOfYear = (day: string): string => dateText('day', true, Date.parse(`${day}T00:00:00Z`))
 /** The whole time with its zone, and the same in the other one: what a tooltip says. */
 export function fullTime(atMs: number): string {
-  const [own, other] = [shown().full.format(atMs), (isUtc.value ? local : utc).full.format(atMs)]
+  const [own, other] = [dateText('full', isUtc.value, atMs), dateText('full', !isUtc.value, atMs)]
   return own === other ? own : `${own} · ${other}`
 }
 
 /** The time of day; with the day when that is not today. */
 export function whenText(atMs: number, toMs: number): string {
-  const { day, clock } = shown()
-  const isToday = day.format(atMs) === day.format(toMs) && yearOf(atMs) === yearOf(toMs)
-  return isToday ? clock.format(atMs) : dayAndClock(atMs)
+  const isToday = dayText(atMs) === dayText(toMs) && yearOf(atMs) === yearOf(toMs)
+  return isToday ? clockTime(atMs) : dayAndClock(atMs)
 }

@@ -75,30 +75,39 @@ function ZoneNotes({ data }: { readonly data: ChartData }) {
 function usePlot(data: PlotData | null, height: number, events: PlotEvents, isShown: boolean) {
   const place = useRef<HTMLDivElement>(null)
   const plot = useRef<Plot | null>(null)
-  const newest = useRef(events)
-  newest.current = events
-  useEffect(() => {
-    const element = place.current
-    if (element === null) return
-    if (data === null) {
-      plot.current?.remove()
-      plot.current = null
-      return
-    }
-    if (plot.current?.fits(data)) {
-      plot.current.show(data)
-      return
-    }
+  // Told by the observer, not asked for: between the charts that come together each question would lay out the page.
+  const width = useRef(0)
+  const newest = useRef({ data, events })
+  newest.current = { data, events }
+  const remove = () => {
     plot.current?.remove()
-    plot.current = new Plot(element, data, height, {
-      onCursor: index => newest.current.onCursor(index),
-      onRange: (fromMs, toMs) => newest.current.onRange(fromMs, toMs),
-    })
-  }, [data, isShown])
+    plot.current = null
+  }
+  const draw = () => {
+    const { data: shown } = newest.current
+    if (shown === null) return remove()
+    if (plot.current?.fits(shown)) return plot.current.show(shown)
+    remove()
+    if (place.current === null || width.current === 0) return
+    plot.current = new Plot(
+      place.current,
+      shown,
+      { width: width.current, height },
+      {
+        onCursor: index => newest.current.events.onCursor(index),
+        onRange: (fromMs, toMs) => newest.current.events.onRange(fromMs, toMs),
+      },
+    )
+  }
+  useEffect(draw, [data, isShown])
   useEffect(() => {
     const element = place.current
     if (element === null) return
-    const resized = new ResizeObserver(() => plot.current?.resize())
+    const resized = new ResizeObserver(entries => {
+      width.current = Math.floor(entries.at(-1)?.contentRect.width ?? 0)
+      if (plot.current === null) draw()
+      else plot.current.resize(width.current)
+    })
     const seen = new IntersectionObserver(entries => setOnScreen(element, entries.at(-1)?.isIntersecting ?? false))
     resized.observe(element)
     seen.observe(element)
@@ -108,8 +117,7 @@ function usePlot(data: PlotData | null, height: number, events: PlotEvents, isSh
       resized.disconnect()
       seen.disconnect()
       for (const stop of stops) stop()
-      plot.current?.remove()
-      plot.current = null
+      remove()
     }
   }, [isShown])
   return place

@@ -36,6 +36,7 @@ export function usualSteps(values: readonly (number | null)[]): number {
  * than the grid has instants has no gap between two of its values.
  */
 export function withGaps(values: readonly (number | null)[]): (number | null | undefined)[] {
+  if (!values.includes(null)) return [...values]
   const longest = usualSteps(values) * GAP_STEPS
   const drawn: (number | null | undefined)[] = [...values]
   let last = -1
@@ -72,7 +73,18 @@ export type LineStatistics = {
   readonly max: number | null
 }
 
+/** Known of lines that are there still: the legend and what is read out ask for the same. */
+const known = new WeakMap<readonly (number | null)[], LineStatistics>()
+
 export function statisticsOf(values: readonly (number | null)[]): LineStatistics {
+  const before = known.get(values)
+  if (before !== undefined) return before
+  const found = countedStatistics(values)
+  known.set(values, found)
+  return found
+}
+
+function countedStatistics(values: readonly (number | null)[]): LineStatistics {
   let [count, sum, min, max] = [0, 0, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
   let last: number | null = null
   for (const value of values) {

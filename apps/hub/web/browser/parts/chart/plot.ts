@@ -34,6 +34,9 @@ export type PlotEvents = {
   readonly onRange: (fromMs: number, toMs: number) => void
 }
 
+/** In pixels. */
+type PlotSize = { readonly width: number; readonly height: number }
+
 const VALUE_AXIS = 62
 /** Half of a time of day, which may stand at the end of the axis. */
 const EDGE = 18
@@ -44,6 +47,8 @@ const PERCENT_WHOLE_FROM = 25
 
 /** All plots of the page, for the crosshair. */
 const plots = new Set<Plot>()
+/** The plot over which the pointer is, and whose crosshair the others follow. */
+let leading: Plot | null = null
 
 /** From zero, unless values are below; percent ends at 100 unless all of it happens far below. */
 function valueRange(
@@ -68,11 +73,16 @@ export class Plot {
   constructor(
     private readonly place: HTMLElement,
     data: PlotData,
-    height: number,
+    size: PlotSize,
     private readonly events: PlotEvents,
   ) {
     this.data = data
-    this.plot = new uPlot(this.options(height), this.columns(), place)
+    // Drawn before it is in the document: there each font that is set would have all styles worked out first, and
+    // with thirty charts thirty times. The library draws in the microtask before this one.
+    this.plot = new uPlot(this.options(size), this.columns(), (_, init) => init())
+    queueMicrotask(() => {
+      if (plots.has(this)) place.append(this.plot.root)
+    })
     plots.add(this)
   }
 
@@ -91,8 +101,7 @@ export class Plot {
     this.plot.setData(this.columns())
   }
 
-  resize(): void {
-    const width = this.place.clientWidth
+  resize(width: number): void {
     if (width > 0 && width !== this.plot.width) this.plot.setSize({ width, height: this.plot.height })
   }
 
@@ -103,6 +112,7 @@ export class Plot {
 
   remove(): void {
     plots.delete(this)
+    if (leading === this) leading = null
     this.plot.destroy()
   }
 
@@ -153,10 +163,9 @@ export class Plot {
     ]
   }
 
-  private options(height: number): uPlot.Options {
+  private options(size: PlotSize): uPlot.Options {
     return {
-      width: Math.max(1, this.place.clientWidth),
-      height,
+      ...size,
       padding: [8, EDGE, 0, 0],
       legend: { show: false },
       tzDate: seconds => {
@@ -200,6 +209,9 @@ export class Plot {
     this.events.onCursor(idx == null || left === undefined || left < 0 ? null : idx)
     if (this.isFollowing) return
     const share = left === undefined || left < 0 ? null : left / this.plot.over.clientWidth
+    // A plot that is new says that it has no crosshair: the others have nothing to follow.
+    if (share === null && leading !== this) return
+    leading = share === null ? null : this
     for (const other of plots) if (other !== this) other.follow(share)
   }
 
