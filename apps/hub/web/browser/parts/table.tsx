@@ -1,12 +1,13 @@
 // A table of any length: only the rows near what is seen are in the document. Where rows come in windows, the table
 // asks for the window that is seen. Rows keep their height, so nothing shifts; on a phone each row is a card.
 import { computed } from '@preact/signals'
-import type { ComponentChildren, RefObject } from 'preact'
+import type { ComponentChildren, JSX, RefObject } from 'preact'
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { shellWords } from '../../words/shell.ts'
 import { currentPage, currentSearch, param, setParams } from '../address/router.ts'
 import { density } from '../frame/preferences.ts'
 import { textsOf } from '../session.ts'
+import { useColumnWidths } from './column-widths.ts'
 import { useHeldRows } from './held-rows.ts'
 import type { Selection } from './selection.ts'
 
@@ -47,8 +48,9 @@ type Props<Row> = {
   readonly hrefOf?: (row: Row) => string
 }
 
-/** Rows above and below what is seen. */
-const OVERSCAN = 8
+/** Rows beyond what is seen: where one scrolls to, and where one comes from. */
+const AHEAD = 8
+const ASTERN = 2
 /** Rows come and go by so many: each time the browser lays the table out and paints it, however few they are. */
 const STEP = 4
 /** The next window is asked for while so many rows of this one are still ahead, */
@@ -74,13 +76,17 @@ function useSeen(body: { readonly current: HTMLElement | null }, total: number):
   const [seen, setSeen] = useState<Seen>({ from: 0, to: 30 })
   useEffect(() => {
     let frame = 0
+    let topBefore: number | null = null
+    let isUp = false
     // Not asked for in each frame: the browser would have to work out all styles first.
     let height = rowHeight(body.current)
     const look = () => {
       frame = 0
       const top = body.current?.getBoundingClientRect().top ?? 0
-      const from = stepDown(Math.max(0, -top / height - OVERSCAN))
-      const to = Math.min(total, stepDown((innerHeight - top) / height + OVERSCAN) + STEP)
+      if (topBefore !== null && top !== topBefore) isUp = top > topBefore
+      topBefore = top
+      const from = stepDown(Math.max(0, -top / height - (isUp ? AHEAD : ASTERN)))
+      const to = Math.min(total, stepDown((innerHeight - top) / height + (isUp ? ASTERN : AHEAD)) + STEP)
       setSeen(before => (before.from === from && before.to === to ? before : { from, to: Math.max(from, to) }))
     }
     const later = () => {
@@ -232,6 +238,8 @@ export function Table<Row>(props: Props<Row>) {
   const from = Math.max(seen.from, offset)
   const to = Math.max(from, Math.min(seen.to, offset + rows.length))
   useWindows(seen, given, props.onOffset)
+  useColumnWidths(whole, { question: question.value, columns: columns.map(({ key }) => key).join(), rows, from })
+  const drawn = useDrawnRows(rows.slice(from - offset, to - offset), from + 2, props)
   return (
     <>
       <Waiting count={waiting} place={held} onRelease={release} />
@@ -241,30 +249,10 @@ export function Table<Row>(props: Props<Row>) {
         aria-label={props.label}
         aria-rowcount={total + 1}
       >
-        <thead>
-          <tr aria-rowindex={1}>
-            {selection ? (
-              <th scope="col" class="select">
-                <input
-                  type="checkbox"
-                  aria-label={t('select_all')}
-                  checked={rows.length > 0 && rows.every(row => selection.has(keyOf(row)))}
-                  onChange={event => selection.setAll(rows.map(keyOf), event.currentTarget.checked)}
-                />
-              </th>
-            ) : null}
-            {columns.map(column => (
-              <th key={column.key} scope="col" class={classOf(column)} aria-sort={ariaSort(param('sort'), column.sort)}>
-                <SortHead column={column} />
-              </th>
-            ))}
-          </tr>
-        </thead>
+        <Head rows={rows} columns={columns} selection={selection} keyOf={keyOf} />
         <tbody ref={body}>
           <Spacer rows={from} />
-          {rows.slice(from - offset, to - offset).map((row, index) => (
-            <TableRow key={keyOf(row)} row={row} rowIndex={from + index + 2} table={props} />
-          ))}
+          {drawn}
           <Spacer rows={total - to} />
         </tbody>
       </table>
@@ -272,28 +260,62 @@ export function Table<Row>(props: Props<Row>) {
   )
 }
 
-type RowProps<Row> = { readonly row: Row; readonly rowIndex: number; readonly table: Props<Row> }
+type HeadProps<Row> = Pick<Props<Row>, 'rows' | 'columns' | 'selection' | 'keyOf'>
 
-function TableRow<Row>({ row, rowIndex, table }: RowProps<Row>) {
+const Head = <Row,>({ rows, columns, selection, keyOf }: HeadProps<Row>) => (
+  <thead>
+    <tr aria-rowindex={1}>
+      {selection ? (
+        <th scope="col" class="select">
+          <input
+            type="checkbox"
+            aria-label={t('select_all')}
+            checked={rows.length > 0 && rows.every(row => selection.has(keyOf(row)))}
+            onChange={event => selection.setAll(rows.map(keyOf), event.currentTarget.checked)}
+          />
+        </th>
+      ) : null}
+      {columns.map(column => (
+        <th key={column.key} scope="col" class={classOf(column)} aria-sort={ariaSort(param('sort'), column.sort)}>
+          <SortHead column={column} />
+        </th>
+      ))}
+    </tr>
+  </thead>
+)
+
+type RowProps<Row> = Pick<Props<Row>, 'columns' | 'selection' | 'keyOf' | 'nameOf'> & {
+  readonly row: Row
+  readonly rowIndex: number
+  readonly isSelected: boolean
+}
+
+/** The rows that are drawn; those that are as before as the same elements, which Preact then leaves alone. */
+function useDrawnRows<Row>(rows: readonly Row[], firstIndex: number, table: Props<Row>): JSX.Element[] {
   const { columns, selection, keyOf, nameOf } = table
-  const key = keyOf(row)
-  const isSelected = selection?.has(key) === true
-  // Who scrolls moves rows past, and changes nothing in them: their cells are made once.
-  const cells = useMemo(
-    () =>
-      columns.map(column =>
-        column.isName ? (
-          <th key={column.key} scope="row" class="name">
-            {column.cell(row)}
-          </th>
-        ) : (
-          <td key={column.key} class={classOf(column)} data-title={column.title}>
-            {column.cell(row)}
-          </td>
-        ),
-      ),
-    [row, columns],
+  const before = useRef<ReadonlyMap<string, { readonly props: RowProps<Row>; readonly element: JSX.Element }>>(
+    new Map(),
   )
+  const drawn = rows.map((row, index) => {
+    const key = keyOf(row)
+    const [rowIndex, isSelected] = [firstIndex + index, selection?.has(key) === true]
+    const known = before.current.get(key)
+    const isSame =
+      known?.props.row === row &&
+      known.props.rowIndex === rowIndex &&
+      known.props.isSelected === isSelected &&
+      known.props.columns === columns &&
+      known.props.selection === selection
+    if (isSame) return [key, known] as const
+    const props = { row, rowIndex, isSelected, columns, selection, keyOf, nameOf }
+    return [key, { props, element: <TableRow key={key} {...props} /> }] as const
+  })
+  before.current = new Map(drawn)
+  return drawn.map(([, { element }]) => element)
+}
+
+function TableRow<Row>({ row, rowIndex, isSelected, columns, selection, keyOf, nameOf }: RowProps<Row>) {
+  const key = keyOf(row)
   return (
     <tr aria-rowindex={rowIndex} data-key={key} aria-selected={selection ? isSelected : undefined}>
       {selection ? (
@@ -306,7 +328,17 @@ function TableRow<Row>({ row, rowIndex, table }: RowProps<Row>) {
           />
         </td>
       ) : null}
-      {cells}
+      {columns.map(column =>
+        column.isName ? (
+          <th key={column.key} scope="row" class="name">
+            {column.cell(row)}
+          </th>
+        ) : (
+          <td key={column.key} class={classOf(column)} data-title={column.title}>
+            {column.cell(row)}
+          </td>
+        ),
+      )}
     </tr>
   )
 }

@@ -32,7 +32,7 @@ export const alertColumns: readonly Column<AlertFace>[] = [
     cell: alert => <span class="text">{alert.serverName}</span>,
   },
   { key: 'series', title: t('series'), from: 'medium', cell: alert => <span class="text">{alert.series}</span> },
-  { key: 'value', title: t('value'), cell: readingOf },
+  { key: 'value', title: t('value'), cell: alert => <span class="reading">{readingOf(alert)}</span> },
   { key: 'since', title: t('since'), cell: alert => <Time atMs={alert.openedAtMs} form="when" /> },
   { key: 'notes', title: t('notes'), cell: notesOf },
 ]
