@@ -107,6 +107,11 @@ test('the list says each rule as a sentence, and disables, enables and copies', 
   await page.getByRole('button', { name: 'Disable High CPU' }).click()
   await row.getByText('disabled', { exact: true }).waitFor()
   expect((await named('High CPU')).enabled).toBe(false)
+  await page.getByRole('button', { name: 'Take it back' }).click()
+  await row.getByText('disabled', { exact: true }).waitFor({ state: 'detached' })
+  expect((await named('High CPU')).enabled).toBe(true)
+  await page.getByRole('button', { name: 'Disable High CPU' }).click()
+  await row.getByText('disabled', { exact: true }).waitFor()
 
   await page.getByRole('checkbox', { name: 'Select High CPU' }).check()
   await page.getByRole('checkbox', { name: 'Select High RAM' }).check()

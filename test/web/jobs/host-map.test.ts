@@ -222,3 +222,55 @@ test('columns of the table are chosen and stand in the address, metrics among th
     .waitFor()
   await page.context().close()
 }, 120_000)
+
+test('what a filter names is silenced as a scope, or server by server; what is done with servers is taken back; columns stand still', async () => {
+  const page = await visit('/servers?q=tag:web')
+  const silence = page.getByRole('dialog', { name: 'New silence' })
+  await page.getByRole('button', { name: 'Silence what matches…' }).click()
+  await silence.getByText(/^Silences 3 servers/).waitFor()
+  expect([await silence.getByLabel('Servers').inputValue(), await silence.getByLabel('Value').inputValue()]).toEqual([
+    'tag',
+    'web',
+  ])
+  await page.keyboard.press('Escape')
+  // A scope names one of several, and cannot say this.
+  await page.goto(`${page.url()}%20dc:fra`)
+  await page.getByRole('button', { name: 'Silence what matches…' }).click()
+  await silence.getByText(/^Silences 2 servers/).waitFor()
+  expect(await silence.getByLabel('Servers').inputValue()).toBe('given')
+  await page.keyboard.press('Escape')
+
+  const records = async (): Promise<readonly { name: string; status: string; tags: readonly string[] }[]> =>
+    (await site.api('GET', '/api/v1/servers')).body.data
+  const before = JSON.stringify((await records()).map(({ name, status, tags }) => [name, status, tags]))
+  const act = async (name: string, fill: () => Promise<void>): Promise<void> => {
+    await page.getByRole('button', { name: 'Select all 2 that match' }).click()
+    await page.getByRole('button', { name, exact: true }).click()
+    await fill()
+    await page.getByRole('dialog').getByRole('button', { name, exact: true }).click()
+    await page.getByText('2 of 2 done').waitFor()
+  }
+  const inMaintenance = async () => (await records()).filter(({ status }) => status === 'maintenance').length
+  await act('Set status', async () => {})
+  expect(await inMaintenance()).toBe(2)
+  await page.getByRole('button', { name: 'Take it back' }).click()
+  await until('both are in service again', async () => (await inMaintenance()) === 0)
+  // One of the tags they had before, and keep.
+  await act('Change tags', () => page.getByLabel('Add tags').fill('web, blue'))
+  expect((await records()).filter(({ tags }) => tags.includes('blue')).length).toBe(2)
+  await page.getByRole('button', { name: 'Take it back' }).click()
+  await until(
+    'all is as before',
+    async () => JSON.stringify((await records()).map(({ name, status, tags }) => [name, status, tags])) === before,
+  )
+
+  const widths = (): Promise<string> =>
+    page.evaluate<string>(
+      "JSON.stringify([...document.querySelectorAll('main thead th')].map(head => head.getBoundingClientRect().width))",
+    )
+  const found = await widths()
+  await site.api('PATCH', `/api/v1/servers/${ids['web-2']}`, { name: 'web-2-with-a-much-longer-name-than-before' })
+  await page.getByRole('link', { name: 'web-2-with-a-much-longer-name-than-before' }).waitFor()
+  expect(await widths()).toBe(found)
+  await page.context().close()
+}, 120_000)

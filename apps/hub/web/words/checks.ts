@@ -20,6 +20,8 @@ export const checksWords = {
   disable: { en: 'Turn off', vi: 'Tắt' },
   enable_of: { en: 'Turn on {name}', vi: 'Bật {name}' },
   disable_of: { en: 'Turn off {name}', vi: 'Tắt {name}' },
+  enabled_now: { en: '{name} is on.', vi: 'Đã bật {name}.' },
+  disabled_now: { en: '{name} is off; its alerts are resolved.', vi: 'Đã tắt {name}; các cảnh báo đã đóng.' },
   duplicate: { en: 'Duplicate', vi: 'Nhân bản' },
   duplicate_of: { en: 'Duplicate {name}', vi: 'Nhân bản {name}' },
   delete: { en: 'Delete', vi: 'Xóa' },

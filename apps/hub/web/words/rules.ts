@@ -25,6 +25,8 @@ export const rulesWords = {
   disable: { en: 'Disable', vi: 'Tắt' },
   enable_named: { en: 'Enable {name}', vi: 'Bật {name}' },
   disable_named: { en: 'Disable {name}', vi: 'Tắt {name}' },
+  now_on: { en: '{name} is enabled.', vi: 'Đã bật {name}.' },
+  now_off: { en: '{name} is disabled; its alerts are resolved.', vi: 'Đã tắt {name}; các cảnh báo của nó đã đóng.' },
   duplicate: { en: 'Duplicate', vi: 'Nhân bản' },
   duplicate_named: { en: 'Duplicate {name}', vi: 'Nhân bản {name}' },
   edit: { en: 'Edit', vi: 'Sửa' },

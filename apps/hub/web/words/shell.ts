@@ -135,6 +135,7 @@ export const shellWords = {
   undo: { en: 'Take it back', vi: 'Hoàn tác' },
   undone: { en: 'Taken back.', vi: 'Đã hoàn tác.' },
   not_undone: { en: 'Not taken back: {message}', vi: 'Chưa hoàn tác được: {message}' },
+  silence_matching: { en: 'Silence what matches…', vi: 'Tắt tiếng mục khớp…' },
   select_matching: { en: 'Select all {count} that match', vi: 'Chọn tất cả {count} mục khớp' },
   selected: { en: '{count} selected', vi: 'Đã chọn {count}' },
   clear_selection: { en: 'Clear selection', vi: 'Bỏ chọn' },

@@ -8,10 +8,12 @@ import type { ApiFault } from '../../api.ts'
 import { usePageKeys } from '../../keys.ts'
 import { ActFault, Fault } from '../../parts/fault.tsx'
 import { FilterField, NothingMatches } from '../../parts/filter-field.tsx'
+import { scopeOfFilter } from '../../parts/filter-scope.ts'
 import { LateSilenceDialog } from '../../parts/late-silence-dialog.tsx'
 import { NoticeLine } from '../../parts/notice-line.tsx'
 import type { Selection } from '../../parts/selection.ts'
 import { SelectionBar } from '../../parts/selection-bar.tsx'
+import type { SilenceStart } from '../../parts/silence-start.ts'
 import { Skeleton } from '../../parts/skeleton.tsx'
 import { Table } from '../../parts/table.tsx'
 import { may, textsOf } from '../../session.ts'
@@ -83,7 +85,7 @@ const ActButtons = ({ onAsk }: { readonly onAsk: (act: AlertAct | 'silence') => 
 
 type Asked =
   | { readonly act: AlertAct; readonly target: ActTarget }
-  | { readonly act: 'silence'; readonly serverIds: readonly string[] }
+  | { readonly act: 'silence'; readonly start: SilenceStart }
 
 /** How much is selected: alerts, or groups, of which only the hub knows how many alerts are in two of them. */
 function selectedOf({ groups, matching }: AlertsView, selection: Selection) {
@@ -94,7 +96,7 @@ function selectedOf({ groups, matching }: AlertsView, selection: Selection) {
 
 export function AlertsPage() {
   const { data, fault, reload } = usePageView<AlertsView>('alerts')
-  const { selection, selectMatching, target } = useSelectedAlerts(data)
+  const { selection, selectMatching, matchingServers, target } = useSelectedAlerts(data)
   const [asked, setAsked] = useState<Asked | null>(null)
   const [askFault, setAskFault] = useState<ApiFault | null>(null)
   const tried = (act: () => Promise<void>): void => {
@@ -105,9 +107,14 @@ export function AlertsPage() {
     if (!may('monitoring.manage') || selection.size === 0) return
     tried(async () => {
       const { serverIds, ...about } = await target()
-      setAsked(act === 'silence' ? { act, serverIds } : { act, target: about })
+      setAsked(act === 'silence' ? { act, start: { serverIds } } : { act, target: about })
     })
   }
+  const silenceMatching = (): void =>
+    tried(async () => {
+      const scope = scopeOfFilter(param('q'))
+      setAsked({ act: 'silence', start: scope === null ? { serverIds: await matchingServers() } : { scope } })
+    })
   usePageKeys({ a: () => ask('acknowledge'), m: () => ask('silence'), n: () => ask('comment'), E: () => ask('close') })
   if (data === null) return fault === null ? <Skeleton lines={16} /> : <Fault fault={fault} onRetry={reload} />
   const done = (): void => {
@@ -124,6 +131,11 @@ export function AlertsPage() {
       <div class="toolbar">
         <FilterField facets={data.facets} />
         <GroupChoice />
+        {may('monitoring.manage') && param('q') !== '' && data.matching > 0 ? (
+          <button type="button" onClick={silenceMatching}>
+            {shell('silence_matching')}
+          </button>
+        ) : null}
       </div>
       <AlertWeek week={data.week} />
       {may('monitoring.manage') ? (
@@ -139,7 +151,7 @@ export function AlertsPage() {
       <ActFault fault={askFault} />
       <AlertList data={data} selection={may('monitoring.manage') ? selection : undefined} />
       {asked?.act === 'silence' ? (
-        <LateSilenceDialog start={{ serverIds: asked.serverIds }} onClose={() => setAsked(null)} onDone={done} />
+        <LateSilenceDialog start={asked.start} onClose={() => setAsked(null)} onDone={done} />
       ) : asked === null ? null : (
         <AlertActDialog act={asked.act} target={asked.target} onClose={() => setAsked(null)} onDone={done} />
       )}

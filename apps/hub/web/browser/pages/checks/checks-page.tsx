@@ -9,6 +9,7 @@ import { count, valueText } from '../../format.ts'
 import { ConfirmDialog } from '../../parts/confirm-dialog.tsx'
 import { ActFault, Fault } from '../../parts/fault.tsx'
 import { FilterField, NothingMatches } from '../../parts/filter-field.tsx'
+import { NoticeLine, say } from '../../parts/notice-line.tsx'
 import { Skeleton } from '../../parts/skeleton.tsx'
 import { StateMark } from '../../parts/state-mark.tsx'
 import { type Column, Table } from '../../parts/table.tsx'
@@ -69,6 +70,20 @@ function ServersOf({ row, days }: { readonly row: CheckListRow; readonly days: D
   )
 }
 
+const daysLeft = (row: CheckListRow, days: Days): number | null => days?.[row.id]?.days ?? null
+
+/** Where there is no place for columns of their own the type and the days of a certificate stand before the target. */
+function TargetOf({ row, days }: { readonly row: CheckListRow; readonly days: Days }) {
+  const left = daysLeft(row, days)
+  const about = [t(`type_${row.type}`), ...(left === null ? [] : [valueText('days', left)])].join(', ')
+  return (
+    <span title={row.target}>
+      <span class="until-wide muted">{about} · </span>
+      <span class="text">{row.target}</span>
+    </span>
+  )
+}
+
 const columnsOf = (onAct: OnAct, days: Days): readonly Column<CheckListRow>[] => [
   {
     key: 'name',
@@ -78,7 +93,7 @@ const columnsOf = (onAct: OnAct, days: Days): readonly Column<CheckListRow>[] =>
   },
   { key: 'state', title: t('state'), cell: row => <CheckState row={row} days={days} /> },
   { key: 'type', title: t('type'), from: 'wide', cell: row => t(`type_${row.type}`) },
-  { key: 'target', title: t('target'), cell: row => <span class="text">{row.target}</span> },
+  { key: 'target', title: t('target'), cell: row => <TargetOf row={row} days={days} /> },
   {
     key: 'servers',
     title: t('servers'),
@@ -102,7 +117,7 @@ const columnsOf = (onAct: OnAct, days: Days): readonly Column<CheckListRow>[] =>
     title: t('days_left'),
     isNumber: true,
     from: 'wide',
-    cell: row => valueText('days', days?.[row.id]?.days ?? null),
+    cell: row => valueText('days', daysLeft(row, days)),
   },
   ...(may('monitoring.manage')
     ? [{ key: 'acts', title: t('acts'), cell: (row: CheckListRow) => <Acts row={row} onAct={onAct} /> }]
@@ -123,13 +138,20 @@ export function ChecksPage() {
   }
   const onAct: OnAct = (kind, row) => {
     if (kind === 'delete') setDeleted(row)
-    else void change('POST', `${row.id}/${kind}`).then(setRefused)
+    else
+      void change('POST', `${row.id}/${kind}`).then(refusal => {
+        setRefused(refusal)
+        if (refusal !== null || kind === 'duplicate') return
+        const back = kind === 'enable' ? 'disable' : 'enable'
+        say(t(`${kind}d_now`, { name: row.name }), () => send('POST', `/monitoring/checks/${row.id}/${back}`))
+      })
   }
   return (
     <>
       <div class="page-head">
         <h1>{t('title')}</h1>
         <span class="muted">{shell('rows_of', { count: data.matching, total: data.total })}</span>
+        <NoticeLine onUndone={reload} />
         <span class="grow" />
         {may('monitoring.manage') ? (
           <button type="button" class="primary" onClick={() => setNew(true)}>

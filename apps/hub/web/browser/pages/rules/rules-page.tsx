@@ -8,6 +8,7 @@ import { goTo, hrefTo, setParams } from '../../address/router.ts'
 import { type ApiFault, type BulkResult, send, sendBulk } from '../../api.ts'
 import { ActFault, Fault } from '../../parts/fault.tsx'
 import { FilterField, NothingMatches } from '../../parts/filter-field.tsx'
+import { NoticeLine, say } from '../../parts/notice-line.tsx'
 import { type Selection, useSelection } from '../../parts/selection.ts'
 import { Skeleton } from '../../parts/skeleton.tsx'
 import { Table } from '../../parts/table.tsx'
@@ -24,16 +25,16 @@ export function RulesPage() {
   const { data, fault, reload } = usePageView<RulesView>('rules')
   const selection = useSelection()
   const [actFault, setActFault] = useState<ApiFault | null>(null)
-  const [said, setSaid] = useState<string | null>(null)
   if (data === null) return fault === null ? <Skeleton lines={12} /> : <Fault fault={fault} onRetry={reload} />
 
-  const { columns, createDefaults } = actsOf(reload, setActFault, setSaid)
+  const { columns, createDefaults } = actsOf(reload, setActFault)
   const facets = { state: STATES.map(state => [state, -1] as const), ...data.facets }
   return (
     <>
       <div class="page-head">
         <h1>{t('title')}</h1>
         <span class="muted">{shell('rows_of', { count: data.matching, total: data.total })}</span>
+        <NoticeLine onUndone={reload} />
         <span class="grow" />
         <button type="button" onClick={createDefaults}>
           {t('create_defaults')}
@@ -42,7 +43,6 @@ export function RulesPage() {
           {t('new_rule')}
         </a>
       </div>
-      <div role="status">{said === null ? null : <p>{said}</p>}</div>
       <ActFault fault={actFault} />
       {data.total === 0 ? (
         <p class="notice">{t('none_yet')}</p>
@@ -76,8 +76,11 @@ export function RulesPage() {
   )
 }
 
+const setEnabled = ({ id }: Pick<RuleRow, 'id'>, isEnabled: boolean) =>
+  send('POST', `/monitoring/rules/${id}/${isEnabled ? 'enable' : 'disable'}`)
+
 /** What can be done with a single rule, and with the default ones. */
-function actsOf(reload: () => void, setFault: (fault: ApiFault | null) => void, say: (text: string | null) => void) {
+function actsOf(reload: () => void, setFault: (fault: ApiFault | null) => void) {
   const act = async <T,>(request: ReturnType<typeof send<T>>): Promise<T | null> => {
     const result = await request
     setFault(result.ok ? null : result.fault)
@@ -86,16 +89,19 @@ function actsOf(reload: () => void, setFault: (fault: ApiFault | null) => void, 
   }
   const columns = ruleColumns({
     setEnabled: (rule, isEnabled) =>
-      void act(send('POST', `/monitoring/rules/${rule.id}/${isEnabled ? 'enable' : 'disable'}`)),
+      void act(setEnabled(rule, isEnabled)).then(answer => {
+        if (answer !== null)
+          say(t(isEnabled ? 'now_on' : 'now_off', { name: rule.name }), () => setEnabled(rule, !isEnabled))
+      }),
     duplicate: rule =>
       void act(send<{ data: { id: string } }>('POST', `/monitoring/rules/${rule.id}/duplicate`)).then(copy => {
         if (copy) goTo(hrefTo('rule_edit', { rule: copy.data.id }))
       }),
   })
   const createDefaults = () =>
-    void act(send<{ created: number }>('POST', '/monitoring/rules/defaults')).then(answer =>
-      say(answer && t('defaults_created', { count: answer.created })),
-    )
+    void act(send<{ created: number }>('POST', '/monitoring/rules/defaults')).then(answer => {
+      if (answer !== null) say(t('defaults_created', { count: answer.created }))
+    })
   return { columns, createDefaults }
 }
 

@@ -1,8 +1,9 @@
 // What is done with selected servers: status, tags, a silence.
 import { useState } from 'preact/hooks'
+import type { ServerRow } from '../../../views/servers.ts'
 import { serversWords } from '../../../words/servers.ts'
 import { shellWords } from '../../../words/shell.ts'
-import { type ApiFault, type BulkResult, sendBulk } from '../../api.ts'
+import { type ApiFault, type ApiResult, sendBulk } from '../../api.ts'
 import { Dialog } from '../../parts/dialog.tsx'
 import { ActFault } from '../../parts/fault.tsx'
 import { SelectField, TextField } from '../../parts/field.tsx'
@@ -15,10 +16,14 @@ const shell = textsOf(shellWords)
 export type ServerAct = 'status' | 'tags'
 const statuses = ['active', 'maintenance', 'decommissioned'] as const
 
+type Before = Pick<ServerRow, 'id' | 'status' | 'tags'>
+
 type Props = {
   readonly act: ServerAct
   readonly ids: readonly string[]
   readonly names: readonly string[]
+  /** What is known of servers: an act on others cannot be taken back. */
+  readonly rows: readonly Before[]
   readonly onClose: () => void
   readonly onDone: () => void
 }
@@ -29,23 +34,54 @@ const tagsIn = (text: string): string[] =>
     .map(tag => tag.trim())
     .filter(tag => tag !== '')
 
-export function ServerActDialog({ act, ids, names, onClose, onDone }: Props) {
+type Tags = { readonly add: readonly string[]; readonly remove: readonly string[] }
+
+/** What sets a server back to what it was. */
+const backOf = (before: Before, tags: Tags | null) =>
+  tags === null
+    ? { status: before.status }
+    : {
+        add: tags.remove.filter(tag => before.tags.includes(tag)),
+        remove: tags.add.filter(tag => !before.tags.includes(tag)),
+      }
+
+/** Takes an act back, of each server what it changed there; null where not all of them are known. */
+function undoOf(path: string, ids: readonly string[], rows: readonly Before[], tags: Tags | null) {
+  const known = new Map(rows.map(row => [row.id, row]))
+  const idsOf = new Map<string, string[]>()
+  for (const id of ids) {
+    const before = known.get(id)
+    if (before === undefined) return null
+    const back = backOf(before, tags)
+    if (tags !== null && [...(back.add ?? []), ...(back.remove ?? [])].length === 0) continue
+    const body = JSON.stringify(back)
+    idsOf.set(body, [...(idsOf.get(body) ?? []), id])
+  }
+  return async (): Promise<ApiResult> => {
+    for (const [body, some] of idsOf) {
+      const { fault } = await sendBulk(path, 'server_ids', some, JSON.parse(body))
+      if (fault !== null) return { ok: false, fault }
+    }
+    return { ok: true, body: null }
+  }
+}
+
+export function ServerActDialog({ act, ids, names, rows, onClose, onDone }: Props) {
   const [status, setStatus] = useState<string>('maintenance')
   const [added, setAdded] = useState('')
   const [removed, setRemoved] = useState('')
   const [done, setDone] = useState<number | null>(null)
   const [fault, setFault] = useState<ApiFault | null>(null)
-  const run = (): Promise<BulkResult> =>
-    act === 'status'
-      ? sendBulk('/servers/bulk/status', 'server_ids', ids, { status }, setDone)
-      : sendBulk('/servers/bulk/tags', 'server_ids', ids, { add: tagsIn(added), remove: tagsIn(removed) }, setDone)
+  const path = `/servers/bulk/${act}`
+  const tags = act === 'tags' ? { add: tagsIn(added), remove: tagsIn(removed) } : null
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault()
     setDone(0)
-    const result = await run()
+    const result = await sendBulk(path, 'server_ids', ids, tags ?? { status }, setDone)
     setDone(null)
     if (result.fault !== null) return setFault(result.fault)
-    say(shell('done_of', { done: result.done, count: ids.length }))
+    const undo = result.refused.length === 0 ? undoOf(path, ids, rows, tags) : null
+    say(shell('done_of', { done: result.done, count: ids.length }), undo)
     onDone()
     onClose()
   }

@@ -1,6 +1,6 @@
 // The servers of the company, as a table, as cards or as a map: filtered, sorted, kept up to date; acts on single ones
 // and on all that match.
-import { useState } from 'preact/hooks'
+import { useMemo, useState } from 'preact/hooks'
 import type { HostMapView } from '../../../views/host-map.ts'
 import type { MatchingServersView, ServerRow, ServersView } from '../../../views/servers.ts'
 import { serversWords } from '../../../words/servers.ts'
@@ -10,11 +10,13 @@ import { overlay } from '../../frame/overlay.ts'
 import { CollectorBanner } from '../../parts/collector-banner.tsx'
 import { Fault } from '../../parts/fault.tsx'
 import { FilterField, NothingMatches } from '../../parts/filter-field.tsx'
+import { scopeOfFilter } from '../../parts/filter-scope.ts'
 import { LateSilenceDialog } from '../../parts/late-silence-dialog.tsx'
 import { NothingYet } from '../../parts/nothing-yet.tsx'
 import { NoticeLine } from '../../parts/notice-line.tsx'
 import { type Selection, useSelection } from '../../parts/selection.ts'
 import { SelectionBar } from '../../parts/selection-bar.tsx'
+import type { SilenceStart } from '../../parts/silence-start.ts'
 import { Skeleton } from '../../parts/skeleton.tsx'
 import { Table } from '../../parts/table.tsx'
 import { company, may, textsOf } from '../../session.ts'
@@ -37,7 +39,9 @@ const facetsOf = (data: Pick<ServersView, 'facets'>) => ({
   ...data.facets,
 })
 
-type Asked = { readonly act: ServerAct | 'silence'; readonly ids: readonly string[]; readonly names: readonly string[] }
+type Asked =
+  | { readonly act: ServerAct; readonly ids: readonly string[]; readonly names: readonly string[] }
+  | { readonly act: 'silence'; readonly start: SilenceStart }
 
 /** What is selected by name, as far as it is known: of rows that are shown, and of the first that match. */
 function namesIn(rows: readonly ServerRow[], matching: MatchingServersView | null, selection: Selection): string[] {
@@ -62,11 +66,14 @@ const ViewChoice = () => (
 )
 
 function ServerList({ data, selection }: { readonly data: ServersView; readonly selection: Selection | undefined }) {
+  const columns = useMemo(
+    () => chosenColumns(param('cols'), data.metrics),
+    [param('cols'), data.metrics.map(({ name }) => name).join()],
+  )
   if (data.counts.all === 0) return <NothingYet text={t('none')} />
   if (data.matching === 0) return <NothingMatches />
   const onOffset = (offset: number): void => setParams({ offset: offset || null }, 'replace')
   if (param('view') === 'cards') return <ServerCards data={data} onOffset={onOffset} />
-  const columns = chosenColumns(param('cols'), data.metrics)
   const table = (
     <Table
       label={t('title')}
@@ -143,10 +150,21 @@ const Head = ({ matching, total, onUndone }: HeadProps) => (
   </div>
 )
 
-const Tools = ({ data }: { readonly data: Pick<ServersView, 'facets' | 'collector'> }) => (
+type ToolsProps = {
+  readonly data: Pick<ServersView, 'facets' | 'collector' | 'matching'>
+  /** What the filter names shall be silenced; missing: one may not, or it cannot be here. */
+  readonly onSilence?: (() => void) | undefined
+}
+
+const Tools = ({ data, onSilence }: ToolsProps) => (
   <>
     <div class="toolbar">
       <FilterField facets={facetsOf(data)} />
+      {onSilence === undefined || param('q') === '' || data.matching === 0 ? null : (
+        <button type="button" onClick={onSilence}>
+          {shell('silence_matching')}
+        </button>
+      )}
       <ViewChoice />
       {param('view') === '' || param('view') === 'table' ? (
         <button
@@ -193,6 +211,16 @@ function ListOfServers() {
     setMatching(found)
     selection.setAll(found.ids, true)
   }
+  const ask = (act: Asked['act']): void => {
+    const ids = selection.all
+    if (act === 'silence') setAsked({ act, start: { serverIds: ids } })
+    else setAsked({ act, ids, names: namesIn(data.rows, matching, selection) })
+  }
+  const silenceMatching = async (): Promise<void> => {
+    const scope = scopeOfFilter(param('q'))
+    const found = scope === null ? await askView<MatchingServersView>('matching-servers', { q: param('q') }) : null
+    setAsked({ act: 'silence', start: scope === null ? { serverIds: found?.ids ?? [] } : { scope } })
+  }
   const close = (): void => setAsked(null)
   const done = (): void => {
     clear()
@@ -202,7 +230,7 @@ function ListOfServers() {
   return (
     <>
       <Head matching={data.matching} total={data.counts.all} onUndone={reload} />
-      <Tools data={data} />
+      <Tools data={data} onSilence={maySilence ? () => void silenceMatching().catch(() => {}) : undefined} />
       {isTable ? (
         <SelectionBar
           selected={selection.size}
@@ -210,17 +238,14 @@ function ListOfServers() {
           onSelectMatching={() => void selectMatching()}
           onClear={clear}
         >
-          <ActButtons
-            ids={selection.all}
-            onAsk={act => setAsked({ act, ids: selection.all, names: namesIn(data.rows, matching, selection) })}
-          />
+          <ActButtons ids={selection.all} onAsk={ask} />
         </SelectionBar>
       ) : null}
       <ServerList data={data} selection={isTable ? selection : undefined} />
       {asked?.act === 'silence' ? (
-        <LateSilenceDialog start={{ serverIds: asked.ids }} onClose={close} onDone={done} />
+        <LateSilenceDialog start={asked.start} onClose={close} onDone={done} />
       ) : asked === null ? null : (
-        <ServerActDialog act={asked.act} ids={asked.ids} names={asked.names} onClose={close} onDone={done} />
+        <ServerActDialog {...asked} rows={data.rows} onClose={close} onDone={done} />
       )}
     </>
   )
