@@ -67,6 +67,9 @@ describe('workflows', () => {
       priority: 7,
       enabled: true,
       allow_self: false,
+      distinct_approvers: false,
+      actions: ['create', 'update', 'delete'],
+      expire_hours: 168,
       version: 1,
       steps: [
         { position: 1, user_ids: [ann.userId], required: 1, sla_hours: 24, on_overdue: 'notify' },
@@ -103,6 +106,7 @@ describe('workflows', () => {
     const change = (priority: number, more: Json = {}, headers: Record<string, string> = {}) =>
       own.call('PATCH', path, { priority, ...more }, headers)
     expect((await change(100)).body.data.version).toBe(1)
+    expect((await change(100, { actions: ['delete', 'create', 'update'] })).body.data.version).toBe(1)
     expect(await entries()).toBe(before)
     expect((await change(5)).body.data.version).toBe(2)
     const [header, member] = [await change(6, {}, { 'If-Match': '"1"' }), await change(6, { version: 1 })]

@@ -7,7 +7,7 @@ import { approvalWorkflows } from '../platform/db/schema-iac.ts'
 import { users } from '../platform/db/schema-identity.ts'
 import { collection, filter, isOn, ofCompany, search } from '../platform/http/collection.ts'
 import { oneOf } from '../platform/http/request-schema.ts'
-import { workflowResponse } from './workflow-response.ts'
+import { workflowActions, workflowResponse } from './workflow-response.ts'
 
 export type StepRow = {
   readonly id: string
@@ -81,7 +81,7 @@ export const workflowCollection = collection({
     company_id: workflow.companyId,
     name: workflow.name,
     kinds: workflow.kinds,
-    actions: workflow.actions,
+    actions: workflow.actions.length === 0 ? workflowActions : workflow.actions,
     match: workflow.match,
     priority: workflow.priority,
     enabled: workflow.enabled,

@@ -9,7 +9,7 @@ export const STEPS_MAX = 10
 const USERS_MAX = 50
 const NAMES_MAX = 50
 const HOURS_MAX = 8760
-const actions = ['create', 'update', 'delete'] as const
+export const workflowActions = ['create', 'update', 'delete'] as const
 
 const people = {
   team_id: optional(uuid()),
@@ -31,7 +31,7 @@ const names = () => optional(listOf(text(255), NAMES_MAX))
 
 export const workflowFields = {
   kinds: optional(listOf(oneOf(manifestKindNames), manifestKindNames.length)),
-  actions: optional(listOf(oneOf(actions), actions.length)),
+  actions: optional(listOf(oneOf(workflowActions), workflowActions.length)),
   match: optional(Type.Object({ environments: names(), tags: names(), companies: names() })),
   priority: optional(integer(0, 1000)),
   enabled: optional(boolean()),

@@ -15,8 +15,9 @@ import { type Words, words } from '../platform/http/api-texts.ts'
 import { isUuid } from '../platform/http/request-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { checkVersion } from '../resources/write-resource.ts'
+import { ticketHours } from './ticket-hours.ts'
 import { type StepRow, type WorkflowRow, workflowCollection } from './workflow-list.ts'
-import { STEPS_MAX } from './workflow-response.ts'
+import { STEPS_MAX, workflowActions } from './workflow-response.ts'
 
 const WORKFLOWS_MAX = 100
 const REFERRERS_SHOWN = 20
@@ -58,6 +59,12 @@ const changes = recorded({
   of: workflowCollection,
   named: ({ workflow }: WorkflowRow) => ({ id: workflow.id, name: workflow.name }),
 })
+
+/** The actions as they are stored, of which none and all are the same. */
+const actionsOf = (given: readonly string[] | null | undefined): string[] => {
+  const chosen = workflowActions.filter(action => given?.includes(action))
+  return chosen.length === workflowActions.length ? [] : chosen
+}
 
 /** A role that the company may use, by id or name; null when there is none. */
 async function roleId(db: Executor, companyId: string, role: string): Promise<string | null> {
@@ -190,13 +197,13 @@ export async function createWorkflow(
           companyId,
           name: input.name,
           kinds: [...(input.kinds ?? [])],
-          actions: [...(input.actions ?? [])],
+          actions: actionsOf(input.actions),
           match: matchOf(input.match),
           priority: input.priority ?? 100,
           enabled,
           allowSelf: input.allow_self ?? false,
           distinctApprovers: input.distinct_approvers ?? false,
-          expireHours: input.expire_hours ?? null,
+          expireHours: input.expire_hours ?? (await ticketHours(context.hub, companyId)),
           createdBy: caller.user.id,
           updatedBy: caller.user.id,
         })
@@ -223,17 +230,17 @@ const requireStep = (row: WorkflowRow): void => {
   if (row.steps.length === 0) throw invalidField('steps', 'list_min', { min: 1 })
 }
 
-/** The columns of a workflow after a change. */
-const columnsAfter = (workflow: WorkflowRow['workflow'], input: WorkflowInput) => ({
+/** The columns of a workflow after a change; `defaultHours` are those of the setting. */
+const columnsAfter = (workflow: WorkflowRow['workflow'], input: WorkflowInput, defaultHours: number) => ({
   name: input.name ?? workflow.name,
   kinds: input.kinds === undefined ? workflow.kinds : [...(input.kinds ?? [])],
-  actions: input.actions === undefined ? workflow.actions : [...(input.actions ?? [])],
+  actions: input.actions === undefined ? workflow.actions : actionsOf(input.actions),
   match: input.match === undefined ? workflow.match : matchOf(input.match),
   priority: input.priority ?? workflow.priority,
   enabled: input.enabled ?? workflow.enabled,
   allowSelf: input.allow_self ?? workflow.allowSelf,
   distinctApprovers: input.distinct_approvers ?? workflow.distinctApprovers,
-  expireHours: input.expire_hours === undefined ? workflow.expireHours : input.expire_hours,
+  expireHours: input.expire_hours === undefined ? workflow.expireHours : (input.expire_hours ?? defaultHours),
 })
 
 /** Throws 412 or 409 for one that is another version than the caller knows (R-003). */
@@ -246,7 +253,7 @@ export const updateWorkflow = (
     const { workflow } = before
     checkVersion(workflow, { ifMatch: context.header('if-match'), version: version ?? null })
     if (input.enabled === true) requireStep(before)
-    const columns = columnsAfter(workflow, input)
+    const columns = columnsAfter(workflow, input, await ticketHours(context.hub, context.companyId))
     if (isDeepStrictEqual({ ...workflow, ...columns }, workflow)) return UNCHANGED
     await refuseTakenName(tx.db.update(approvalWorkflows).set(columns).where(eq(approvalWorkflows.id, id)).execute())
     return touch(tx, context, before)

@@ -4,8 +4,6 @@ import { ApiError, tooManyRequests } from '../platform/http/api-error.ts'
 import { words } from '../platform/http/api-texts.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 
-const EXPIRE_HOURS = 168
-
 /** Throws 403 where the company takes no YAML. */
 export async function refuseDisabledUpload({ hub, companyId }: RouteContext): Promise<void> {
   const isOn = await hub.state.valueIn(hub.database.db, companyId, 'iac.yaml_upload_enabled')
@@ -23,6 +21,3 @@ export function countSubmission({ hub, caller }: RouteContext): void {
 /** Whether applying needs the permission that the API would ask for, beside iac.apply. */
 export const isKindPermissionNeeded = async (hub: Hub, companyId: string): Promise<boolean> =>
   (await hub.state.valueIn(hub.database.db, companyId, 'iac.require_kind_permissions')) === true
-
-export const ticketHours = async (hub: Hub, companyId: string): Promise<number> =>
-  (await hub.state.valueIn(hub.database.db, companyId, 'approvals.expire_hours')) ?? EXPIRE_HOURS
