@@ -153,12 +153,14 @@ type Result = { readonly event: AlertEvent; readonly result: EventResult }
 
 /**
  * Applies a batch. Events that were stored before and outdated ones are accepted and dropped; a rejected event does not
- * stop the others.
+ * stop the others. Those rejected are named in the order in which they came.
  */
 export async function receiveEvents(hub: Hub, body: unknown): Promise<EventsResponse> {
   const rejected: EventsResponse['rejected'] = []
   const events: AlertEvent[] = []
-  for (const raw of batchOf(body)) {
+  const places = new Map<unknown, number>()
+  for (const [place, raw] of batchOf(body).entries()) {
+    places.set(raw.event_id, place)
     const event = eventOf(raw)
     if (typeof event !== 'string') {
       events.push(event)
@@ -177,7 +179,8 @@ export async function receiveEvents(hub: Hub, body: unknown): Promise<EventsResp
     if (result === 'unknown_server' && !accepted.has(event.event_id))
       rejected.push({ event_id: event.event_id, reason: result })
   }
-  return { accepted: [...accepted], rejected }
+  const placeOf = ({ event_id }: { readonly event_id: string }): number => places.get(event_id) ?? 0
+  return { accepted: [...accepted], rejected: rejected.sort((a, b) => placeOf(a) - placeOf(b)) }
 }
 
 /** Applies events in one transaction; when an id turns out to be stored only at the end, in a second one. */

@@ -93,28 +93,29 @@ function refusalOf(item: Item, agent: AgentRow | undefined): Reason | null {
 
 type InventoryResponse = { accepted: number; rejected: { agent_id: unknown; reason: Reason }[] }
 
+/** Takes what it can of a batch; what is rejected is named in the order in which it came. */
 export async function takeInventory(hub: Hub, body: unknown): Promise<InventoryResponse> {
-  const rejected: InventoryResponse['rejected'] = []
-  const items: Item[] = []
-  for (const raw of itemsOf(body)) {
-    const item = itemOf(raw)
-    if (typeof item === 'string') rejected.push({ agent_id: raw.agent_id ?? null, reason: item })
-    else items.push(item)
-  }
-  const { accepted, refused } = await inTransaction(hub.database.db, async tx => {
-    const ids = JSON.stringify(items.map(item => item.agentId))
+  const given = itemsOf(body).map(raw => ({ agentId: raw.agent_id ?? null, item: itemOf(raw) }))
+  return inTransaction(hub.database.db, async tx => {
+    const ids = JSON.stringify(given.flatMap(({ item }) => (typeof item === 'string' ? [] : item.agentId)))
     const rows = await tx.db.execute<AgentRow>(sql`
       select a.id, a.company_id, a.server_id, a.state, (s.id is not null and s.deleted_at is null) as has_server
       from monitoring_agents a left join servers s on s.id = a.server_id and s.company_id = a.company_id
       where a.id in (select x::uuid from jsonb_array_elements_text(${ids}::jsonb) x)`)
     const agents = new Map(rows.map(row => [row.id, row]))
-    const refused: InventoryResponse['rejected'] = []
-    for (const item of items) {
-      const reason = refusalOf(item, agents.get(item.agentId))
-      if (reason !== null) {
-        refused.push({ agent_id: item.agentId, reason })
+    const taken: Item[] = []
+    const rejected: InventoryResponse['rejected'] = []
+    for (const { agentId, item } of given) {
+      if (typeof item === 'string') {
+        rejected.push({ agent_id: agentId, reason: item })
         continue
       }
+      const reason = refusalOf(item, agents.get(item.agentId))
+      if (reason !== null) {
+        rejected.push({ agent_id: item.agentId, reason })
+        continue
+      }
+      taken.push(item)
       const canonical = canonicalJson(item.facts)
       await tx.db.execute(sql`
         insert into monitoring_inventory_facts (id, server_id, company_id, agent_id, facts, facts_hash, reported_at)
@@ -124,13 +125,7 @@ export async function takeInventory(hub: Hub, body: unknown): Promise<InventoryR
           facts = excluded.facts, facts_hash = excluded.facts_hash, reported_at = excluded.reported_at
         where monitoring_inventory_facts.reported_at <= excluded.reported_at`)
     }
-    const isRefused = new Set(refused.map(each => each.agent_id))
-    await storeObservations(
-      hub,
-      tx,
-      items.filter(item => !isRefused.has(item.agentId)),
-    )
-    return { accepted: items.length - refused.length, refused }
+    await storeObservations(hub, tx, taken)
+    return { accepted: taken.length, rejected }
   })
-  return { accepted, rejected: [...rejected, ...refused] }
 }
