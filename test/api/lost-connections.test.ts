@@ -99,3 +99,51 @@ test('a reserved connection that is lost refuses what follows, and the pool has 
     await Promise.all([database.close(), other.end()])
   }
 })
+
+/** What waits for a connection of its own gets it, or an error: the schedule would stand still for good otherwise. */
+test('a reservation that waits while the last connection is lost gets the one that is made next', async () => {
+  const url = await newDatabase()
+  const database = openDatabase(url, 1)
+  const other = postgres(url, { max: 1 })
+  try {
+    let held: postgres.ReservedSql | null = null
+    const lost = database.client`select pg_sleep(600)`.then(
+      () => false,
+      () => true,
+    )
+    await until('the query to run', async () => {
+      const running =
+        await other`select 1 from pg_stat_activity where query like '%pg_sleep(600)%' and pid <> pg_backend_pid()`
+      return running.length > 0
+    })
+    void database.client.reserve().then(reserved => {
+      held = reserved
+    })
+    await endAll(other)
+    expect(await lost).toBe(true)
+    const reserved = await until('the reservation', async () => held)
+    expect(await reserved`select 1 as one`).toHaveLength(1)
+    reserved.release()
+    expect(await database.client`select 1 as one`).toHaveLength(1)
+  } finally {
+    await Promise.all([database.close(), other.end()])
+  }
+})
+
+test('a reservation that was refused keeps no connection', async () => {
+  const url = await newDatabase()
+  const later = `later_${crypto.randomUUID().replaceAll('-', '')}`
+  const database = openDatabase(url.replace(/[^/]+$/, later), 1)
+  const other = postgres(url, { max: 1 })
+  try {
+    await expect(database.client.reserve()).rejects.toThrow('does not exist')
+    await other.unsafe(`create database ${later}`)
+    const one = () => database.client`select 1 as one`.catch(() => null)
+    expect(await until('the pool to answer', one)).toHaveLength(1)
+    expect(await until('the pool to answer again', one)).toHaveLength(1)
+  } finally {
+    await database.close()
+    await other.unsafe(`drop database if exists ${later}`)
+    await other.end()
+  }
+})
