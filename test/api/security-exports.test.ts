@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { parse } from 'csv-parse/sync'
 import { csvCell } from '../../apps/hub/security/exports/export-lines.ts'
 import { deleteOldExports } from '../../apps/hub/security/exports/exports.ts'
+import { disagreement, operationFor } from './answers.ts'
 import { type Json, type Tenant, TestHub, until } from './hub-harness.ts'
 import { finding, seedFindings, seedHost } from './security-rig.ts'
 
@@ -52,6 +53,13 @@ test('[SECU-009] a filtered export has every finding once, in the order of the l
   expect(objects.map(object => object.id)).toEqual(lines.map(line => line.id))
   const [listed] = (await tenant.call('GET', `/security/findings?vuln_id=${id}`)).body.data
   expect(objects[0]).toEqual(listed)
+  // Who asks for the type that the file has gets it, and the document names both.
+  const { pathname } = new URL(jsonl.url)
+  const exportId = pathname.split('/').at(-2) ?? ''
+  expect((await download(exportId, tenant.token, 'application/jsonl')).status).toBe(200)
+  const documented = operationFor('GET', pathname)
+  const fault = documented ? disagreement(documented, 200, jsonl.headers.get('content-type'), '') : 'no operation'
+  expect(fault).toBeNull()
 })
 
 test('[SECU-009] no text of a finding becomes a formula or a further row of a table', async () => {

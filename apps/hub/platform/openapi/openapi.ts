@@ -200,7 +200,9 @@ function success(route: Route, family: Family, components: Components): Json {
     return {
       description: route.answerType === 'text/event-stream' ? 'A stream that stays open.' : 'The content.',
       headers: all,
-      content: { [route.answerType]: { schema: { type: 'string' } } },
+      content: Object.fromEntries(
+        [route.answerType, route.otherType].flatMap(type => (type ? [[type, { schema: { type: 'string' } }]] : [])),
+      ),
     }
   const plain = components.reference(route.answerSchema)
   const example = exampleOf(route.answerSchema)
