@@ -23,7 +23,8 @@ import { inTransaction, type Tx } from './platform/db/transaction.ts'
 import { testDueProxies } from './proxies/proxy-schedule.ts'
 import { purgeResources } from './resources/purge-resources.ts'
 import { tellConditions, UNTOLD_CONDITIONS } from './resources/tell-conditions.ts'
-import { tendExceptions } from './security/exceptions/exceptions.ts'
+import { resumeChanges } from './security/exceptions/exception-findings.ts'
+import { endExceptions } from './security/exceptions/exceptions.ts'
 import { deleteOldExports } from './security/exports/exports.ts'
 import { forgetOldFindings } from './security/finding-retention.ts'
 import { addUpFindingCounts } from './security/findings/finding-page.ts'
@@ -96,8 +97,19 @@ const tasks: readonly Task[] = [
     needs: sql`audit_log_count_changes`,
   },
   { name: 'security_notices', periodSeconds: 5, run: tellSecurityNotices, needs: sql`security_notices` },
-  { name: 'security_exceptions', periodSeconds: MINUTE, run: tendExceptions },
-  { name: 'security_watch', periodSeconds: 5 * MINUTE, run: watchSecurity },
+  {
+    name: 'security_exceptions',
+    periodSeconds: 5,
+    run: endExceptions,
+    needs: sql`security_exceptions where status in ('pending', 'approved') and expires_at <= now()`,
+  },
+  {
+    name: 'exception_changes',
+    periodSeconds: MINUTE,
+    run: resumeChanges,
+    needs: sql`security_exceptions where changing is not null`,
+  },
+  { name: 'security_watch', periodSeconds: MINUTE, run: watchSecurity, needs: sql`scan_hosts` },
   { name: 'security_digest', periodSeconds: MINUTE, run: noteDigests },
   { name: 'security_retention', periodSeconds: DAY, run: forgetOldFindings },
   { name: 'security_exports', periodSeconds: 10 * MINUTE, run: deleteOldExports },

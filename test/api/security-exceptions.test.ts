@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { tendExceptions } from '../../apps/hub/security/exceptions/exceptions.ts'
+import { resumeChanges } from '../../apps/hub/security/exceptions/exception-findings.ts'
+import { endExceptions } from '../../apps/hub/security/exceptions/exceptions.ts'
 import { until } from '../support/until.ts'
 import { type Json, type Tenant, TestHub } from './hub-harness.ts'
 import { eventOf, newKey, resolvedPayload } from './security-event.ts'
@@ -51,7 +52,7 @@ const actions = async (): Promise<string[]> =>
 async function runOut(id: string): Promise<void> {
   await hub.hub.database
     .client`update security_exceptions set expires_at = now() - interval '1 second' where id = ${id}`
-  await tendExceptions(hub.hub)
+  await endExceptions(hub.hub)
 }
 
 describe('exceptions', () => {
@@ -206,7 +207,7 @@ describe('exceptions', () => {
     await until('all of them', async () => (await changing()) === null)
     for (const each of [ids[0]!, ids[999]!, ids[1_499]!]) expect(await statusOf(each)).toBe('open')
     await hub.hub.database.client`update security_exceptions set changing = 'end', changed_to = null where id = ${id}`
-    await tendExceptions(hub.hub)
+    await resumeChanges(hub.hub)
     await until('all of them', async () => (await changing()) === null)
   })
 
@@ -220,7 +221,7 @@ describe('exceptions', () => {
     // As if the findings of the first were only come to now.
     await hub.hub.database
       .client`update security_exceptions set changing = 'begin', changed_to = null where id = ${late}`
-    await tendExceptions(hub.hub)
+    await resumeChanges(hub.hub)
     await until('the change', async () => {
       const { data } = (await tenant.call('GET', '/security/exceptions')).body
       return data.find((each: Json) => each.id === late).changing === null
@@ -247,6 +248,15 @@ describe('exceptions', () => {
     expect(data[0].ended_at).not.toBeNull()
   })
 
+  test('[SECU-016] the hub ends an exception by itself soon after its day', async () => {
+    const [id] = await seeded(1)
+    const short = await made(accepted([id!]))
+    await approve(short)
+    await hub.hub.database.client`update security_exceptions set expires_at = now() where id = ${short}`
+    await until('the end of the exception', async () => (await statusOf(id!)) === 'open')
+    expect((await tenant.call('GET', '/security/exceptions?status=expired')).body.data[0].id).toBe(short)
+  })
+
   test('a pending request whose end has passed cannot be approved, and one can be withdrawn before', async () => {
     const [id] = await seeded(1)
     const pending = await made(accepted([id!]))
@@ -255,7 +265,7 @@ describe('exceptions', () => {
     await hub.hub.database
       .client`update security_exceptions set expires_at = now() - interval '1 second' where id = ${late}`
     expect((await approve(late)).status).toBe(422)
-    await tendExceptions(hub.hub)
+    await endExceptions(hub.hub)
     expect((await tenant.call('GET', '/security/exceptions?status=expired')).body.data[0].id).toBe(late)
     expect(await statusOf(id!)).toBe('open')
   })

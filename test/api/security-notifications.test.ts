@@ -1,7 +1,7 @@
 // What people and webhooks are told of security, and when.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { randomUUID } from 'node:crypto'
-import { tendExceptions } from '../../apps/hub/security/exceptions/exceptions.ts'
+import { endExceptions } from '../../apps/hub/security/exceptions/exceptions.ts'
 import { forgetOldFindings } from '../../apps/hub/security/finding-retention.ts'
 import { noteDigests } from '../../apps/hub/security/notices/digest.ts'
 import { watchSecurity } from '../../apps/hub/security/notices/due-notices.ts'
@@ -29,6 +29,7 @@ let serverId: string
 
 beforeAll(async () => {
   hub = await TestHub.start({ 'webhooks.allow_private': true, public_url: 'https://hub.example.test' })
+  await hub.holdTask('security_watch')
 })
 afterAll(async () => {
   await receiver.stop(true)
@@ -187,7 +188,7 @@ describe('what is told', () => {
     for (let round = 0; round < 2; round++) await watchSecurity(hub.hub)
     await tell()
     await client()`update security_exceptions set expires_at = now() - interval '1 second' where id = ${id}`
-    await tendExceptions(hub.hub)
+    await endExceptions(hub.hub)
     await tell()
     expect(await told()).toEqual([
       'security.exception.requested',

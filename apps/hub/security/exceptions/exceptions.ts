@@ -12,7 +12,7 @@ import { words } from '../../platform/http/api-texts.ts'
 import type { RouteContext } from '../../platform/http/route.ts'
 import { type FindingFilter, findingConditions, hiddenKinds } from '../findings/finding-filter.ts'
 import { addNotice } from '../notices/notices.ts'
-import { changeFindings, resumeChanges } from './exception-findings.ts'
+import { changeFindings } from './exception-findings.ts'
 import { type ExceptionRow, exceptionCollection } from './exception-list.ts'
 
 const DAYS_MAX = 365
@@ -157,11 +157,10 @@ async function expire(hub: Hub, id: string): Promise<void> {
   })
 }
 
-/** Ends exceptions whose time is over, and goes on with those whose findings still have to change. */
-export async function tendExceptions(hub: Hub): Promise<void> {
+/** Ends exceptions whose time is over. */
+export async function endExceptions(hub: Hub): Promise<void> {
   const due = await hub.database.db.execute<{ id: string }>(sql`
     select id from security_exceptions where status in ('pending', 'approved') and expires_at is not null
       and expires_at <= ${new Date(hub.now()).toISOString()}::timestamptz`)
   for (const { id } of due) await expire(hub, id)
-  await resumeChanges(hub)
 }
