@@ -325,6 +325,11 @@ describe('health', () => {
         available: false,
         reason: 'not_configured',
       })
+      await other.collector()
+      expect((await own.call('GET', `/servers/${unconfigured.id}/health`)).body).toMatchObject({
+        data: { status: 'unknown' },
+        collector: { available: true, reason: 'no_data' },
+      })
       const made = await other.collector(`http://127.0.0.1:${slow.port}`)
       const { token } = (await own.call('POST', '/monitoring/licenses', { name: 'x', server_id: unconfigured.id })).body
       await made.call('POST', '/enroll', { license: token, hostname: 'x', machine_id: 'x', collector_id: made.id })

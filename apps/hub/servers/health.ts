@@ -37,9 +37,11 @@ const UNKNOWN: Status = { state: 'unknown', last_seen: null, metrics: {} }
 
 /** The collector's view of a server now: its state and the newest values. */
 export async function askCollector(hub: Hub, { server, agentId }: ServerRef): Promise<ServerNow> {
+  // Nothing is asked about a server without agent: that a collector is registered is enough (G-109).
+  if (agentId === null && (await hub.collectors.ids(hub.database.db)).length > 0)
+    return { status: UNKNOWN, note: NO_DATA }
   const target = await hub.collectors.targetOfServer(server.companyId, server.id)
   if (!target) return { status: null, note: { available: false, reason: 'not_configured' } }
-  if (agentId === null) return { status: UNKNOWN, note: NO_DATA }
   const answer = await hub.collectors.query(target, 'status', serverStatusPath(server.companyId, server.id))
   if (!answer) return { status: null, note: UNAVAILABLE }
   if (answer.status === 404) return { status: UNKNOWN, note: NO_DATA }
