@@ -7,7 +7,7 @@ import { type Executor, violatedUniqueIndex } from '../../platform/db/connect.ts
 import { commandRuns } from '../../platform/db/schema.ts'
 import { users } from '../../platform/db/schema-identity.ts'
 import { inTransaction } from '../../platform/db/transaction.ts'
-import { ApiError, invalid, invalidField, notFound } from '../../platform/http/api-error.ts'
+import { ApiError, invalid, invalidField, notFound, superAdminOnly } from '../../platform/http/api-error.ts'
 import { words } from '../../platform/http/api-texts.ts'
 import { type Asker, collection, equals, ofCompany } from '../../platform/http/collection.ts'
 import { oneOf, schemaFaults, text, uuid } from '../../platform/http/request-schema.ts'
@@ -114,14 +114,18 @@ export const presentCommand = ({ language }: RouteContext, definition: CommandDe
   timeout_seconds: definition.timeoutSeconds,
 })
 
-/** The commands that the caller may run. */
-export const allowedCommands = ({ caller }: RouteContext): readonly CommandDefinition[] =>
-  commandDefinitions.filter(({ level }) => level === 'company' || caller.actsAsSuperAdmin)
+const mayRun = ({ caller }: RouteContext, { level }: CommandDefinition): boolean =>
+  level === 'company' || caller.actsAsSuperAdmin
 
-/** The command of the path, among those that the caller may run. Throws 404. */
+/** The commands that the caller may run. */
+export const allowedCommands = (context: RouteContext): readonly CommandDefinition[] =>
+  commandDefinitions.filter(definition => mayRun(context, definition))
+
+/** The command of the path. Throws 404 for an unknown one, 403 for one of all companies (R-064). */
 export async function commandOfPath(context: RouteContext): Promise<CommandDefinition> {
-  const found = allowedCommands(context).find(({ name }) => name === context.params.command)
+  const found = commandDefinitions.find(({ name }) => name === context.params.command)
   if (!found) throw notFound()
+  if (!mayRun(context, found)) throw superAdminOnly()
   return found
 }
 
