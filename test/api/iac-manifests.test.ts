@@ -111,6 +111,7 @@ describe('what is refused', () => {
     expect(await errorsOf(check)).toMatchObject([
       { line: 7, message: expect.stringContaining('there is no server nowhere') },
     ])
+    expect(await messages(check.replace('servers', 'server_ids'))).toContain('scope.server_ids.0: there is no server')
     expect(
       await messages(
         `${head('alert-rule')}spec: {severity: info, scope: {all: true}, metric: nope, operator: ">", threshold: 1}\n`,
@@ -311,7 +312,8 @@ describe('afterwards', () => {
     const [app] = (await company.call('GET', '/servers')).body.data
     expect([subnet.origin, subnet.version, app.subnet_id]).toEqual(['iac', 1, subnet.id])
     expect(subnet.created_by.id).toBe(company.userId)
-    const again = await submit(hub, company, files)
+    const byField = { type: 'port', target: { port: 22, proto: 'tcp' }, scope: { server_ids: ['app'] } }
+    const again = await submit(hub, company, [of('check', 'ssh', byField), ...files.slice(1)])
     expect(again.items.map((item: Json) => item.action)).toEqual(['none', 'none', 'none'])
   })
 

@@ -12,10 +12,14 @@ import type { NameFinder, Reference } from './manifest-kind.ts'
 
 const names = () => Type.Optional(listOf(text(limits.scopeNameCharsMax), limits.scopeNamesMax))
 
+const serverNames = () => Type.Optional(listOf(text(255), limits.scopeServerIdsMax))
+
+/** `server_ids`, as the API calls the member, is taken for `servers`: names in either. */
 export const namedScope = () =>
   Type.Object({
     all: Type.Optional(boolean()),
-    servers: Type.Optional(listOf(text(255), limits.scopeServerIdsMax)),
+    servers: serverNames(),
+    server_ids: serverNames(),
     tags: names(),
     environments: names(),
     roles: names(),
@@ -27,17 +31,21 @@ const textsOf = (value: unknown): string[] =>
 const sorted = (list: readonly string[]): string[] => [...new Set(list)].sort()
 
 /** The servers that the scope of a spec names. */
-export const scopeReferences = (spec: Unchecked): Reference[] =>
-  isObject(spec.scope)
-    ? textsOf(spec.scope.servers).map((name, index) => ({ kind: 'server', name, at: ['scope', 'servers', index] }))
-    : []
+export function scopeReferences(spec: Unchecked): Reference[] {
+  const scope = isObject(spec.scope) ? spec.scope : {}
+  return ['servers', 'server_ids'].flatMap(member =>
+    textsOf(scope[member]).map((name, index) => ({ kind: 'server', name, at: ['scope', member, index] })),
+  )
+}
 
 /** Every member there, and servers by their display names. */
 export function normalScope(scope: unknown, find: NameFinder): Unchecked {
   const given = isObject(scope) ? scope : {}
   return {
     all: given.all === true,
-    servers: sorted(textsOf(given.servers).map(name => find('server', name)?.name ?? name)),
+    servers: sorted(
+      [...textsOf(given.servers), ...textsOf(given.server_ids)].map(name => find('server', name)?.name ?? name),
+    ),
     tags: sorted(textsOf(given.tags)),
     environments: sorted(textsOf(given.environments)),
     roles: sorted(textsOf(given.roles)),
