@@ -153,15 +153,22 @@ const HAS_WORK = sql.join(
 )
 
 const PERIODS = JSON.stringify(tasks.map(task => ({ key: `schedule.${task.name}`, seconds: task.periodSeconds })))
-/** The tasks that are due: most hubs have no rows of most kinds, and each task would be a job of several statements. */
-const DUE = sql`from jsonb_to_recordset(${PERIODS}::jsonb) as p (key text, seconds int)
+/**
+ * Tasks whose period is over. The periods stand in the text: a statement without parameters is planned once a
+ * connection, and to plan it takes longer than all that it does.
+ */
+const DUE = sql`from jsonb_to_recordset(${sql.raw(`'${PERIODS}'`)}::jsonb) as p (key text, seconds int)
   left join system_settings s on s.key = p.key
-  where (s.updated_at is null or s.updated_at <= now() - make_interval(secs => p.seconds)) and ${HAS_WORK}`
+  where (s.updated_at is null or s.updated_at <= now() - make_interval(secs => p.seconds))`
 
-/** The tasks that are due, and that this hub now has to start. */
-async function claimDue(tx: Tx): Promise<Task[]> {
+/** Those that have something to do: most hubs have no rows of most kinds, and each task would be several statements. */
+const DUE_WITH_WORK = sql`select p.key ${DUE} and ${HAS_WORK}`
+
+/** Of the tasks with work those that are still due, and that this hub now has to start. */
+async function claimDue(tx: Tx, keys: readonly string[]): Promise<Task[]> {
   const rows = await tx.db.execute<{ key: string }>(sql`
     insert into system_settings (key, value, updated_at) select p.key, 'true', now() ${DUE}
+      and p.key in (select jsonb_array_elements_text(${JSON.stringify(keys)}::jsonb))
     on conflict (key) do update set updated_at = now() where system_settings.updated_at < excluded.updated_at
       - interval '1 second' returning key`)
   const claimed = new Set(rows.map(row => row.key))
@@ -187,9 +194,11 @@ export function startSchedule(hub: Hub): () => void {
     isRunning = true
     try {
       // An idle hub asks this one statement and no more.
-      if ((await hub.database.db.execute(sql`select 1 ${DUE} limit 1`)).length === 0) return
+      const found = await hub.database.db.execute<{ key: string }>(DUE_WITH_WORK)
+      if (found.length === 0) return
       await inTransaction(hub.database.db, async tx => {
-        const due = await claimDue(tx)
+        const keys = found.map(row => row.key)
+        const due = await claimDue(tx, keys)
         hub.jobs.enqueue(
           tx,
           due.map(task => ({ queue: QUEUE, payload: { task: task.name }, key: task.name })),

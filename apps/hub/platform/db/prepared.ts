@@ -25,7 +25,8 @@ export function preparing<T extends postgres.ISql>(client: T): T {
       if (name === 'unsafe')
         return (query: string, parameters: unknown[] = [], options: object = {}) => {
           const prepare = parameters.length <= PARAMETERS_MAX && !query.trimStart().startsWith(ANEW)
-          return member(query, parameters, { ...options, prepare })
+          // By itself the driver sends a text without parameters by the simple protocol, which keeps nothing.
+          return member(query, parameters, { ...options, prepare, ...(prepare ? { simple: false } : {}) })
         }
       if (name === 'begin' || name === 'savepoint')
         return (act: (inner: postgres.TransactionSql) => unknown) =>

@@ -160,7 +160,7 @@ export class Jobs {
     this.isRunning = true
     await this.store.start()
     this.pollTimer = setInterval(() => void this.pollDue(), this.pollMs)
-    for (const queue of queueNames) this.wake(queue)
+    await this.pollDue()
   }
 
   /**
@@ -225,12 +225,16 @@ export class Jobs {
   }
 
   private onNotify(queue: string | null): void {
-    if (queue === null) for (const name of queueNames) this.wake(name)
+    if (queue === null) void this.pollDue()
     else if (isQueueName(queue)) this.wake(queue)
   }
 
-  /** Finds the due jobs that no notification announces: retries of a hub that is gone, and expired leases. */
+  /**
+   * Finds the due jobs that no notification announces: those of before a start or while no connection listened, retries
+   * of a hub that is gone, and expired leases. One statement names their queues, where each queue would be asked.
+   */
   private async pollDue(): Promise<void> {
+    if (!this.isRunning) return
     try {
       const due = await this.counted(sql`state < 'active' and start_after <= now()`)
       for (const { queue } of due) this.onNotify(queue)
