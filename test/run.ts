@@ -5,6 +5,7 @@ import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { availableParallelism, cpus, freemem, tmpdir } from 'node:os'
 import { basename, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { allocatorSetting } from '../apps/process/allocator-setting.ts'
 import { type ChildOptions, type Ended, endProcessesOf, type Front, runChild, startFront } from './support/child.ts'
 
 const root = resolve(import.meta.dir, '..')
@@ -147,7 +148,8 @@ let folderCount = 0
 const childOptions = (environment: Readonly<Record<string, string>> = {}): ChildOptions => ({
   cwd: root,
   folder: join(scratch, String(++folderCount).padStart(3, '0')),
-  environment,
+  // What looks for memory to give back takes a thirteenth of what a process of tests does.
+  environment: { [allocatorSetting.name]: allocatorSetting.value, ...environment },
 })
 
 const outputOf = ({ code, output }: Ended): string =>
@@ -261,7 +263,7 @@ async function runSamplesOverHttp(): Promise<Outcome> {
     }
     return total
   } finally {
-    await front.stop()
+    total.cpuSeconds += await front.stop()
   }
 }
 
@@ -318,12 +320,16 @@ const again: { readonly step: Step; readonly first: Outcome }[] = []
 const unsteady: string[] = []
 
 function report(name: string, result: Outcome): void {
+  cpuSeconds.steps += result.cpuSeconds
   const counts = `${result.passed} passed${result.failed ? `, ${result.failed} FAILED` : ''}`
   console.log(
     `${result.failed ? '✗' : '✓'} ${name.padEnd(28)} ${counts.padEnd(24)} ${result.seconds.toFixed(1).padStart(5)} s${result.cpuSeconds.toFixed(1).padStart(8)} s CPU`,
   )
   if (result.failed > 0) console.log(result.output)
 }
+
+/** Of all steps, second tries too, and of the database server that they share. Of a browser hardly anything. */
+const cpuSeconds = { steps: 0, postgres: 0 }
 
 function count(name: string, result: Outcome): void {
   passed += result.passed
@@ -418,7 +424,7 @@ async function runSteps(steps: readonly Step[], cores: number): Promise<void> {
 
 /** Leaves nothing behind, also when it is broken off. */
 async function cleanUp(): Promise<void> {
-  await (await postgres?.catch(() => null))?.stop()
+  cpuSeconds.postgres = (await (await postgres?.catch(() => null))?.stop()) ?? 0
   await endProcessesOf(scratch)
   rmSync(scratch, { recursive: true, force: true })
 }
@@ -431,10 +437,17 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
 const { values, positionals } = parseArgs({ options: { cores: { type: 'string' } }, allowPositionals: true })
 if (!existsSync(join(root, 'node_modules')))
   throw new Error('the dependencies are not installed: run `bun install` first')
+const before = spentByCores()
 await runSteps(stepsOf(positionals), Number(values.cores ?? availableParallelism() * FILL))
 await runAgain()
 await cleanUp()
 if (isBrokenOff) process.exit(130)
+const { total, idle } = spentByCores()
+const ofHost = (total - before.total - (idle - before.idle)) / 1000
+console.log(
+  `CPU: ${cpuSeconds.steps.toFixed(0)} s in the steps, ${cpuSeconds.postgres.toFixed(0)} s in their PostgreSQL; ` +
+    `${ofHost.toFixed(0)} s on this host in all, browsers included`,
+)
 if (unsteady.length) console.log(`unsteady, failed beside others and passed alone: ${unsteady.join(', ')}`)
 if (failures.length) console.log(`failed: ${failures.join(', ')}`)
 console.log(`${passed} passed, ${failed} failed`)

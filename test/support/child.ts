@@ -105,11 +105,14 @@ export async function runChild(command: readonly string[], around: ChildOptions,
   await endProcessesOf(folder)
   child.kill('SIGKILL')
   rmSync(folder, { recursive: true, force: true })
-  const cpuSeconds = Number(child.resourceUsage()?.cpuTime.total ?? 0) / 1e6
-  return { code, output: readFileSync(outputFile, 'utf8'), seconds, cpuSeconds }
+  return { code, output: readFileSync(outputFile, 'utf8'), seconds, cpuSeconds: cpuSecondsOf(child) }
 }
 
-export type Front = { readonly url: string; stop(): Promise<void> }
+/** `stop` resolves to the CPU seconds that it and its processes took. */
+export type Front = { readonly url: string; stop(): Promise<number> }
+
+/** Of a process that has ended, and of whatever it waited for. */
+const cpuSecondsOf = (child: Bun.Subprocess): number => Number(child.resourceUsage()?.cpuTime.total ?? 0) / 1e6
 
 /**
  * Starts a server for several tests, which prints its URL when it is ready and ends on SIGTERM. Throws when it does not
@@ -134,7 +137,9 @@ export async function startFront(command: readonly string[], around: ChildOption
     stop: async () => {
       child.kill('SIGTERM')
       await endProcessesOf(folder)
+      await child.exited
       rmSync(folder, { recursive: true, force: true })
+      return cpuSecondsOf(child)
     },
   }
 }

@@ -16,12 +16,16 @@ const mains = {
 }
 export type ExecutableName = keyof typeof mains
 
-/** What starts an executable as it is built into dist/. */
-export const compiledCommand = (name: ExecutableName): readonly string[] => [join(root, 'dist', name)]
+/** What starts an executable as it is built into dist/: it gives itself the setting that the check gives to tests. */
+export const compiledCommand = (name: ExecutableName): readonly string[] => [
+  'env',
+  `--unset=${allocatorSetting.name}`,
+  join(root, 'dist', name),
+]
 /** What starts an executable from source: it reads each of its modules, and a hub bundles its pages, at every start. */
 export const sourceCommand = (name: ExecutableName): readonly string[] => [
   'env',
-  `${allocatorSetting.name}=${process.env[allocatorSetting.name] ?? allocatorSetting.value}`,
+  `${allocatorSetting.name}=${allocatorSetting.value}`,
   process.execPath,
   join(root, mains[name]),
 ]
