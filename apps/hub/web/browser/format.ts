@@ -104,15 +104,12 @@ const stored = (name: string): string | null => {
 export const isUtc = signal(stored('times') === 'utc')
 
 const clock = { hour: '2-digit', minute: '2-digit' } as const
-const seconds = { ...clock, second: '2-digit' } as const
 const day = { day: 'numeric', month: 'short' } as const
 const formats = {
-  clock,
-  seconds,
   day,
   dayAndClock: { ...day, ...clock },
   dated: { year: 'numeric', ...day, ...clock },
-  full: { year: 'numeric', ...day, ...seconds, timeZoneName: 'short' },
+  full: { year: 'numeric', ...day, ...clock, second: '2-digit', timeZoneName: 'short' },
 } as const satisfies Readonly<Record<string, Intl.DateTimeFormatOptions>>
 
 /** Each is made when it is first needed: a dozen at once would hold up every page. */
@@ -128,8 +125,17 @@ function dateText(name: keyof typeof formats, inUtc: boolean, atMs: number): str
   return format.format(atMs)
 }
 
-export const clockTime = (atMs: number): string => dateText('clock', isUtc.value, atMs)
-export const clockSeconds = (atMs: number): string => dateText('seconds', isUtc.value, atMs)
+const twoDigits = (value: number): string => (value < 10 ? `0${value}` : `${value}`)
+
+/** `08:05`, the same in both languages; charts ask for hundreds of them. */
+export function clockTime(atMs: number): string {
+  const date = new Date(atMs)
+  const [hours, minutes] = isUtc.value
+    ? [date.getUTCHours(), date.getUTCMinutes()]
+    : [date.getHours(), date.getMinutes()]
+  return `${twoDigits(hours)}:${twoDigits(minutes)}`
+}
+export const clockSeconds = (atMs: number): string => `${clockTime(atMs)}:${twoDigits(new Date(atMs).getUTCSeconds())}`
 export const dayText = (atMs: number): string => dateText('day', isUtc.value, atMs)
 const yearOf = (atMs: number): number => (isUtc.value ? new Date(atMs).getUTCFullYear() : new Date(atMs).getFullYear())
 /** With its year where that is another than this one. */

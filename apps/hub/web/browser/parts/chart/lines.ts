@@ -18,16 +18,18 @@ const GAP_STEPS = 2.5
 
 /** The usual number of steps between two values; 1 where there are too few to say. */
 export function usualSteps(values: readonly (number | null)[]): number {
-  const counts = new Map<number, number>()
+  const counts: number[] = []
   let last = -1
-  for (const [index, value] of values.entries()) {
-    if (value === null) continue
-    if (last >= 0) counts.set(index - last, (counts.get(index - last) ?? 0) + 1)
+  for (let index = 0; index < values.length; index++) {
+    if (values[index] === null) continue
+    if (last >= 0) counts[index - last] = (counts[index - last] ?? 0) + 1
     last = index
   }
   let [usual, most] = [1, 0]
-  for (const [steps, count] of counts)
-    if (count > most || (count === most && steps < usual)) [usual, most] = [steps, count]
+  for (let steps = 1; steps < counts.length; steps++) {
+    const count = counts[steps] ?? 0
+    if (count > most) [usual, most] = [steps, count]
+  }
   return usual
 }
 
@@ -52,6 +54,11 @@ export function withGaps(values: readonly (number | null)[]): (number | null | u
 /** The places of values without a neighbour to draw a line to. */
 export function isolatedPoints(drawn: readonly (number | null | undefined)[]): number[] {
   const found: number[] = []
+  // A line without a gap, as nearly all are: a point is alone where it is the only one.
+  if (!drawn.includes(null)) {
+    const first = drawn.findIndex(value => value !== undefined)
+    return first >= 0 && first === drawn.findLastIndex(value => value !== undefined) ? [first] : []
+  }
   let before: number | null = null
   for (let index = 0; index < drawn.length; index++) {
     const value = drawn[index]

@@ -65,6 +65,16 @@ function valueRange(
   return [low, top > low ? top + (top - low) * 0.06 : low + 1]
 }
 
+let lastTimes: { readonly key: string; readonly seconds: number[] } = { key: '', seconds: [] }
+
+/** The instants of a grid, in seconds. Charts that come together are on the same. */
+function timesOf(startMs: number, stepMs: number, length: number): number[] {
+  const key = `${startMs} ${stepMs} ${length}`
+  if (lastTimes.key !== key)
+    lastTimes = { key, seconds: Array.from({ length }, (_, index) => (startMs + index * stepMs) / 1000) }
+  return lastTimes.seconds
+}
+
 export class Plot {
   private readonly plot: uPlot
   private data: PlotData
@@ -119,7 +129,7 @@ export class Plot {
   private columns(): uPlot.AlignedData {
     const { startMs, stepMs, lines } = this.data
     const length = lines.reduce((most, { values }) => Math.max(most, values.length), 0)
-    const times = Array.from({ length }, (_, index) => (startMs + index * stepMs) / 1000)
+    const times = timesOf(startMs, stepMs, length)
     const past = lines.flatMap(line => (line.past === null ? [] : [withGaps(line.past)]))
     return [times, ...past, ...lines.map(({ values }) => withGaps(values))]
   }
