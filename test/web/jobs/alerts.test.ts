@@ -238,6 +238,19 @@ test('a silence is found by its server, is ended, and is made again as it was', 
   await page.getByText('Nothing matches this filter.').waitFor()
   await page.getByRole('button', { name: 'Clear filter' }).first().click()
   await row('Patches of the month').waitFor()
+  const patches = async (): Promise<readonly Json[]> =>
+    (await tenant.call('GET', '/monitoring/silences?status=active')).body.data.filter(
+      (each: Json) => each.reason === 'Patches of the month',
+    )
+  const back = page.getByRole('button', { name: 'Take it back' })
+  await row('Patches of the month').getByRole('button', { name: 'Extend by 1 h' }).click()
+  await until('it ends later', async () => Date.parse((await patches())[0]?.ends_at) > Date.parse(ends_at))
+  await back.click()
+  await until('it ends when it did', async () => Date.parse((await patches())[0]?.ends_at) === Date.parse(ends_at))
+  await row('Patches of the month').getByRole('button', { name: 'End now' }).click()
+  await until('it is over', async () => (await patches()).length === 0)
+  await back.click()
+  await until('another is in its place', async () => Date.parse((await patches())[0]?.ends_at) === Date.parse(ends_at))
   // What is refused is said with a way on, and what was shown before is not taken for the answer.
   const refusal = { status: 503, headers: { 'x-request-id': 'req-503' }, json: { message: 'Not at the moment.' } }
   await page.route(/silences\?.*past=1/, route => route.fulfill(refusal), { times: 1 })

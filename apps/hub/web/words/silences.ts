@@ -29,6 +29,8 @@ export const silencesWords = {
   acts: { en: 'Actions', vi: 'Thao tác' },
   end: { en: 'End now', vi: 'Kết thúc ngay' },
   extend: { en: 'Extend by 1 h', vi: 'Kéo dài 1 giờ' },
+  extended: { en: 'It ends {time}.', vi: 'Kết thúc lúc {time}.' },
+  ended: { en: 'It is over: alerts are told again.', vi: 'Đã kết thúc: cảnh báo sẽ được báo lại.' },
   again: { en: 'Again', vi: 'Tạo lại' },
 
   servers: { en: 'Which servers', vi: 'Máy chủ nào' },

@@ -4,12 +4,12 @@ import type { SilenceRow, SilencesView } from '../../../views/silences.ts'
 import { shellWords } from '../../../words/shell.ts'
 import { silencesWords } from '../../../words/silences.ts'
 import { param, setParams } from '../../address/router.ts'
-import { type ApiFault, send } from '../../api.ts'
-import { count, NOTHING } from '../../format.ts'
+import { type ApiFault, type ApiResult, send } from '../../api.ts'
+import { count, dayAndClock, NOTHING } from '../../format.ts'
 import { ActFault, Fault } from '../../parts/fault.tsx'
 import { FilterField, NothingMatches } from '../../parts/filter-field.tsx'
 import { LateSilenceDialog } from '../../parts/late-silence-dialog.tsx'
-import { NoticeLine } from '../../parts/notice-line.tsx'
+import { NoticeLine, say } from '../../parts/notice-line.tsx'
 import type { SilenceStart } from '../../parts/silence-start.ts'
 import { Skeleton } from '../../parts/skeleton.tsx'
 import { StateMark } from '../../parts/state-mark.tsx'
@@ -42,6 +42,19 @@ function startOf({ scope, rules, reason }: SilenceRow): SilenceStart {
   const left = rules.filter(({ name }) => name !== null)
   return { scope, rules: (left.length > 0 ? left : rules).map(named), isOfRule: rules.length > 0, reason }
 }
+
+const iso = (atMs: number): string => new Date(atMs).toISOString()
+
+const endAt = ({ id }: SilenceRow, atMs: number): Promise<ApiResult> =>
+  send('PATCH', `/monitoring/silences/${id}`, { ends_at: iso(atMs) })
+
+/** What was ended stays so: another takes its place, of the rules that are left, until it would have ended. */
+const makeAgain = (row: SilenceRow): Promise<ApiResult> =>
+  send('POST', '/monitoring/silences', {
+    ...{ scope: row.scope, reason: row.reason, recurrence: row.recurrence, ends_at: iso(row.endsAtMs) },
+    starts_at: row.status === 'active' ? null : iso(row.startsAtMs),
+    rule_ids: startOf(row).rules?.map(({ id }) => id) ?? [],
+  })
 
 const rulesText = ({ rules }: SilenceRow): string =>
   rules.length === 0 ? t('all_rules') : rules.map(rule => named(rule).name).join(', ')
@@ -115,13 +128,18 @@ export function SilencesPage() {
   const [actFault, setActFault] = useState<ApiFault | null>(null)
   if (data === null) return fault === null ? <Skeleton /> : <Fault fault={fault} onRetry={reload} />
   const isPast = param('past') !== ''
-  const act = async (request: ReturnType<typeof send>): Promise<void> => {
+  const act = async (said: string, request: Promise<ApiResult>, undo: () => Promise<ApiResult>): Promise<void> => {
     const result = await request
     setActFault(result.ok ? null : result.fault)
+    if (result.ok) say(said, undo)
     reload()
   }
-  const extend = (row: SilenceRow) =>
-    act(send('PATCH', `/monitoring/silences/${row.id}`, { ends_at: new Date(row.endsAtMs + HOUR_MS).toISOString() }))
+  const extend = (row: SilenceRow) => {
+    const lateMs = row.endsAtMs + HOUR_MS
+    return act(t('extended', { time: dayAndClock(lateMs) }), endAt(row, lateMs), () => endAt(row, row.endsAtMs))
+  }
+  const end = (row: SilenceRow) =>
+    act(t('ended'), send('POST', `/monitoring/silences/${row.id}/end`), () => makeAgain(row))
   const columns = columnsOf(row =>
     isOver(row) ? (
       <button type="button" onClick={() => setStart(startOf(row))}>
@@ -132,7 +150,7 @@ export function SilencesPage() {
         <button type="button" onClick={() => void extend(row)}>
           {t('extend')}
         </button>
-        <button type="button" onClick={() => void act(send('POST', `/monitoring/silences/${row.id}/end`))}>
+        <button type="button" onClick={() => void end(row)}>
           {t('end')}
         </button>
       </span>
