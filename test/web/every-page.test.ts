@@ -121,6 +121,16 @@ const overEdge = (page: Page): Promise<number> =>
   page.evaluate<number>(`new Promise(resolve => requestAnimationFrame(() => requestAnimationFrame(() =>
     resolve(document.documentElement.scrollWidth - document.documentElement.clientWidth))))`)
 
+/** Cells of tables that do not stand below the head of their column. Rows have columns of their own, as wide as its. */
+const ASIDE = `[...document.querySelectorAll('main table.table')].flatMap(table => {
+  if (matchMedia('(max-width: 760px)').matches) return []
+  const placesOf = row => [...row.cells].map(cell => cell.getBoundingClientRect()).filter(({ width }) => width > 0)
+  const heads = placesOf(table.tHead.rows[0])
+  return [...table.tBodies[0].rows].filter(row => row.dataset.key !== undefined).flatMap(row =>
+    placesOf(row).flatMap(({ left, width }, at) =>
+      Math.abs(left - heads[at].left) < 1 && Math.abs(width - heads[at].width) < 1 ? [] : [table.tHead.rows[0].cells[at].textContent]))
+})`
+
 /** What is wrong with the page as it is; `rules`: those of axe-core that are asked. */
 async function faultsOf(page: Page, rules: 'all' | 'colour'): Promise<string[]> {
   const shifts = (await page.evaluate(`new Promise(resolve => {
@@ -132,7 +142,9 @@ async function faultsOf(page: Page, rules: 'all' | 'colour'): Promise<string[]> 
     setTimeout(() => resolve([]), 200)
   })`)) as string[]
   const over = await overEdge(page)
+  const aside = await page.evaluate<string[]>(ASIDE)
   return [
+    ...(aside.length > 0 ? [`cells beside their column: ${[...new Set(aside)].join(', ')}`] : []),
     ...shifts.map(shift => `layout shift ${shift}`),
     ...(over > 0 ? [`${over} px over the edge`] : []),
     ...(await violationsOf(page, rules)),

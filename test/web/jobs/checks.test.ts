@@ -68,7 +68,7 @@ test('a check is made, its faults stand at its fields, its day is drawn with wha
   await row.getByRole('img', { name: '9 hours well, 1 with failures, 14 not known' }).waitFor()
   await row.getByRole('cell', { name: '0.25 s' }).waitFor()
   await row.getByText('(1 ok, 0 failing)').waitFor()
-  await row.getByText('Web page · https://www.example.net/').waitFor()
+  await row.getByRole('cell', { name: /^Web page.*https:/ }).waitFor()
   const checks = async (): Promise<Json[]> => (await tenant.call('GET', '/monitoring/checks')).body.data
   await page.getByRole('button', { name: 'Turn off Front page' }).click()
   await until('it is off', async () => (await checks())[0]?.enabled === false)

@@ -4,6 +4,10 @@ import type { Texts } from './words.ts'
 export const checksWords = {
   title: { en: 'Checks', vi: 'Kiểm tra' },
   none: { en: 'Nothing is checked yet.', vi: 'Chưa có kiểm tra nào.' },
+  none_about: {
+    en: 'Servers that you choose ask a web page, a port, a service or a certificate again and again; a rule of the check tells when it fails.',
+    vi: 'Các máy chủ bạn chọn sẽ định kỳ kiểm tra trang web, cổng, dịch vụ hoặc chứng chỉ; quy tắc của kiểm tra sẽ báo khi có lỗi.',
+  },
   new: { en: 'New check', vi: 'Kiểm tra mới' },
   name: { en: 'Name', vi: 'Tên' },
   type: { en: 'Type', vi: 'Loại' },

@@ -172,8 +172,10 @@ function SortHead<Row>({ column }: { readonly column: Column<Row> }) {
   )
 }
 
-const classOf = <Row,>({ isNumber, from }: Column<Row>): string | undefined =>
-  [isNumber ? 'number' : '', from === undefined ? '' : `from-${from}`].filter(Boolean).join(' ') || undefined
+const classOf = <Row,>({ key, isNumber, from }: Column<Row>): string | undefined =>
+  [isNumber ? 'number' : '', key === 'acts' ? 'acts' : '', from === undefined ? '' : `from-${from}`]
+    .filter(Boolean)
+    .join(' ') || undefined
 
 const ariaSort = (sort: string, name: string | undefined) =>
   name === undefined ? undefined : sort === name ? 'ascending' : sort === `-${name}` ? 'descending' : undefined

@@ -138,7 +138,7 @@ export function AlertsPage() {
         ) : null}
       </div>
       <AlertWeek week={data.week} />
-      {may('monitoring.manage') ? (
+      {may('monitoring.manage') && data.matching > 0 ? (
         <SelectionBar
           {...selectedOf(data, selection)}
           matching={data.matching}

@@ -78,7 +78,7 @@ function TargetOf({ row, days }: { readonly row: CheckListRow; readonly days: Da
   const about = [t(`type_${row.type}`), ...(left === null ? [] : [valueText('days', left)])].join(', ')
   return (
     <span title={row.target}>
-      <span class="until-wide muted">{about} · </span>
+      <span class="until-wide muted">{about}</span>
       <span class="text">{row.target}</span>
     </span>
   )
@@ -124,6 +124,13 @@ const columnsOf = (onAct: OnAct, days: Days): readonly Column<CheckListRow>[] =>
     : []),
 ]
 
+const NoChecks = () => (
+  <div class="notice">
+    <p>{t('none')}</p>
+    <p class="muted">{t('none_about')}</p>
+  </div>
+)
+
 export function ChecksPage() {
   const { data, fault, reload } = usePageView<ChecksView>('checks')
   const days = useView<CheckDaysView>('check-days', { q: param('q'), offset: param('offset') }).data
@@ -163,7 +170,7 @@ export function ChecksPage() {
         <FilterField facets={{ type: TYPES.map(type => [type, -1]), state: STATES.map(state => [state, -1]) }} />
       </div>
       <ActFault fault={refused} />
-      {data.total === 0 ? <p class="muted">{t('none')}</p> : data.matching === 0 ? <NothingMatches /> : null}
+      {data.total === 0 ? <NoChecks /> : data.matching === 0 ? <NothingMatches /> : null}
       {data.matching === 0 ? null : (
         <div class="checks-list">
           <Table

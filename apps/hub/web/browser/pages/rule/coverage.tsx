@@ -46,7 +46,7 @@ export function CoveredPanel({ data }: Props) {
       {total === 0 ? (
         <p>{t('covered_none')}</p>
       ) : (
-        <table class="plain-table">
+        <table class="plain-table covered-servers">
           <thead>
             <tr>
               <th scope="col">{t('server')}</th>

@@ -231,7 +231,7 @@ function ListOfServers() {
     <>
       <Head matching={data.matching} total={data.counts.all} onUndone={reload} />
       <Tools data={data} onSilence={maySilence ? () => void silenceMatching().catch(() => {}) : undefined} />
-      {isTable ? (
+      {isTable && data.matching > 0 ? (
         <SelectionBar
           selected={selection.size}
           matching={data.matching}
