@@ -118,6 +118,12 @@ test('the list says each rule as a sentence, and disables, enables and copies', 
   await page.getByRole('button', { name: 'Enable', exact: true }).first().click()
   await page.getByText('2 of 2 done').waitFor()
   expect((await named('High CPU')).enabled).toBe(true)
+  // Only the one that was off before is off again.
+  await page.getByRole('button', { name: 'Take it back' }).click()
+  await row.getByText('disabled', { exact: true }).waitFor()
+  expect([(await named('High CPU')).enabled, (await named('High RAM')).enabled]).toEqual([false, true])
+  await page.getByRole('button', { name: 'Enable High CPU' }).click()
+  await row.getByText('disabled', { exact: true }).waitFor({ state: 'detached' })
 
   await page.getByRole('button', { name: 'Duplicate High load' }).click()
   await page.getByRole('heading', { name: 'Edit High load (copy)' }).waitFor()

@@ -150,7 +150,7 @@ export async function sendEach(
 const BULK_MAX = 200
 /** An act on many as the bulk endpoints answer it: how many were done, and what was refused. */
 type Refusal = { readonly id: string; readonly errors: Readonly<Record<string, string>> }
-export type BulkResult = {
+type BulkResult = {
   readonly done: number
   readonly refused: readonly Refusal[]
   readonly fault: ApiFault | null

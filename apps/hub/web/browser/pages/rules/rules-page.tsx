@@ -5,7 +5,7 @@ import type { RuleRow, RulesView } from '../../../views/rules.ts'
 import { rulesWords } from '../../../words/rules.ts'
 import { shellWords } from '../../../words/shell.ts'
 import { goTo, hrefTo, setParams } from '../../address/router.ts'
-import { type ApiFault, type BulkResult, send, sendBulk } from '../../api.ts'
+import { type ApiFault, type ApiResult, send, sendBulk } from '../../api.ts'
 import { ActFault, Fault } from '../../parts/fault.tsx'
 import { FilterField, NothingMatches } from '../../parts/filter-field.tsx'
 import { NoticeLine, say } from '../../parts/notice-line.tsx'
@@ -107,19 +107,39 @@ function actsOf(reload: () => void, setFault: (fault: ApiFault | null) => void) 
 
 type BarProps = { readonly selection: Selection; readonly data: RulesView; readonly onDone: () => void }
 
+const bulk = (isEnabled: boolean, ids: readonly string[]) =>
+  sendBulk(`/monitoring/rules/bulk/${isEnabled ? 'enable' : 'disable'}`, 'rule_ids', ids, {})
+
+/** Turns back those that were turned; null where there are none, or it is not known of each of them. */
+function undoOf(rows: readonly RuleRow[], ids: readonly string[], isEnabled: boolean) {
+  const before = new Map(rows.map(rule => [rule.id, rule.isEnabled]))
+  const turned = ids.filter(id => before.get(id) !== isEnabled)
+  if (turned.length === 0 || ids.some(id => !before.has(id))) return null
+  return async (): Promise<ApiResult> => {
+    const { fault } = await bulk(!isEnabled, turned)
+    return fault === null ? { ok: true, body: null } : { ok: false, fault }
+  }
+}
+
 /** What can be done with the selected rules. */
 function BulkBar({ selection, data, onDone }: BarProps) {
-  const [result, setResult] = useState<BulkResult | null>(null)
+  const [fault, setFault] = useState<ApiFault | null>(null)
   const [isBusy, setBusy] = useState(false)
-  if (selection.size === 0 && result === null) return null
-  const act = async (verb: 'enable' | 'disable'): Promise<void> => {
+  if (selection.size === 0 && fault === null) return null
+  const act = async (isEnabled: boolean): Promise<void> => {
+    const ids = selection.all
     setBusy(true)
-    setResult(await sendBulk(`/monitoring/rules/bulk/${verb}`, 'rule_ids', selection.all, {}))
+    const result = await bulk(isEnabled, ids)
     setBusy(false)
+    setFault(result.fault)
+    const { done, refused } = result
+    const message = Object.values(refused[0]?.errors ?? {}).join(' ')
+    const said = shell('done_of', { done, count: done + refused.length })
+    if (refused.length > 0) say(`${said} ${t('refused', { count: refused.length, message })}`)
+    else if (result.fault === null) say(said, undoOf(data.rows, ids, isEnabled))
     selection.clear()
     onDone()
   }
-  const refusal = result?.refused[0]
   return (
     <div class="toolbar bulk">
       {selection.size === 0 ? null : (
@@ -130,10 +150,10 @@ function BulkBar({ selection, data, onDone }: BarProps) {
               {shell('select_matching', { count: data.ids.length })}
             </button>
           ) : null}
-          <button type="button" disabled={isBusy} onClick={() => void act('enable')}>
+          <button type="button" disabled={isBusy} onClick={() => void act(true)}>
             {t('enable')}
           </button>
-          <button type="button" disabled={isBusy} onClick={() => void act('disable')}>
+          <button type="button" disabled={isBusy} onClick={() => void act(false)}>
             {t('disable')}
           </button>
           <button type="button" onClick={() => selection.clear()}>
@@ -141,17 +161,7 @@ function BulkBar({ selection, data, onDone }: BarProps) {
           </button>
         </>
       )}
-      <div role="status">
-        {result === null ? null : (
-          <span>
-            {shell('done_of', { done: result.done, count: result.done + result.refused.length })}
-            {refusal
-              ? ` ${t('refused', { count: result.refused.length, message: Object.values(refusal.errors).join(' ') })}`
-              : null}
-          </span>
-        )}
-      </div>
-      <ActFault fault={result?.fault ?? null} />
+      <ActFault fault={fault} />
     </div>
   )
 }
