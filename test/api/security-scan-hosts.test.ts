@@ -223,6 +223,17 @@ describe('attaching', () => {
     expect(refusal(await attach(first, null))).toEqual([422, 'state'])
   })
 
+  test('a code for a server that has a host is refused, and good once that one is revoked', async () => {
+    const serverId = await newServer(owner)
+    const first = await enroll(owner, matcher, { serverId })
+    const { body } = await owner.call('POST', '/security/scan-hosts/enrolment-codes', { server_id: serverId })
+    const asked = enrolling(body.data.code, newKey().publicKey)
+    expect(refusal(await matcher('POST', '/scan-hosts/enroll', asked))).toEqual([422, 'invalid_data'])
+    await owner.call('POST', `/security/scan-hosts/${first.hostId}/revoke`)
+    const again = await matcher('POST', '/scan-hosts/enroll', asked)
+    expect([again.status, again.body.data.server_id]).toEqual([201, serverId])
+  })
+
   test('two attachments to one server at once: one wins', async () => {
     for (let round = 0; round < 5; round++) {
       const serverId = await newServer(owner)

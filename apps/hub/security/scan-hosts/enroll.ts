@@ -54,12 +54,24 @@ async function givenBefore(tx: Tx, codeId: string, publicKey: string, sinceMs: n
   return row ?? null
 }
 
-/** The server that the code names, while it is there and no other host has it. */
-async function serverOf(tx: Tx, companyId: string, serverId: string | null): Promise<string | null> {
+/**
+ * The server that the code names, while it is there. A code for one host is refused while another has that server, and
+ * stays good; of a code for several only the first host is attached, and an agent that was handed one has nobody who
+ * could choose: these get a host without a server.
+ */
+async function serverOf(
+  tx: Tx,
+  companyId: string,
+  code: typeof scanEnrollmentCodes.$inferSelect,
+): Promise<string | null> {
+  const { serverId, agentId, maxUses } = code
   if (serverId === null) return null
   const known = await tx.db.execute(sql`
     select 1 from servers where company_id = ${companyId} and id = ${serverId} and deleted_at is null`)
-  return known.length === 0 || (await isTaken(tx, serverId, null)) ? null : serverId
+  if (known.length === 0) return null
+  if (!(await isTaken(tx, serverId, null))) return serverId
+  if (agentId === null && maxUses === 1) throw invalidField('server_id', 'server_has_scan_host')
+  return null
 }
 
 async function enrollLocked(context: RouteContext, tx: Tx, companyId: string, body: EnrollBody): Promise<Enrolled> {
@@ -87,7 +99,7 @@ async function enrollLocked(context: RouteContext, tx: Tx, companyId: string, bo
   if (quota.max !== null && (await countedHosts(tx.db, quota)) >= quota.max)
     throw new ApiError(422, 'quota_exceeded', words('scan_quota'))
   const hostId = randomUUID()
-  const serverId = await serverOf(tx, companyId, code.serverId)
+  const serverId = await serverOf(tx, companyId, code)
   await tx.db.insert(scanHosts).values({
     id: hostId,
     companyId,
