@@ -179,21 +179,26 @@ describe('tickets', () => {
     expect((await applied(own, run.id)).status).toBe('applied')
   })
 
-  test('[RES-154] [RES-157] two steps, two people: not applied before every decision', async () => {
+  test('[check 16.30] [RES-154] [RES-157] two steps, two people each: not applied before all four decisions', async () => {
     const tag = fresh('t')
-    await workflow(tag, [step([ann, bob], { required: 2 }), step([carol])])
+    const dan = await approver()
+    await workflow(tag, [step([ann, bob], { required: 2 }), step([carol, dan], { required: 2 })])
     const { run, ticket } = await asked(tag)
     expect((await act(carol, ticket, 'approve')).body.reason).toBe('not_approver')
     expect((await act(ann, ticket, 'approve', { comment: 'fine' })).status).toBe(200)
     const twice = await act(ann, ticket, 'approve')
     expect([twice.status, Object.keys(twice.body.errors)]).toEqual([422, ['decision']])
     expect((await applied(own, run.id)).status).toBe('planned')
-    expect((await act(bob, ticket, 'approve')).body.data.step).toMatchObject({ position: 2, given: 0, required: 1 })
-    const done = await act(carol, ticket, 'approve')
-    expect(done.body.data).toMatchObject({ state: 'approved', decisions: [{ step: 1 }, { step: 1 }, { step: 2 }] })
+    expect((await act(bob, ticket, 'approve')).body.data.step).toMatchObject({ position: 2, given: 0, required: 2 })
+    expect((await act(carol, ticket, 'approve')).body.data.state).toBe('pending')
+    expect((await applied(own, run.id)).status).toBe('planned')
+    const done = await act(dan, ticket, 'approve')
+    const decisions = [{ step: 1 }, { step: 1 }, { step: 2 }, { step: 2 }]
+    expect(done.body.data).toMatchObject({ state: 'approved', decisions })
     const late = await act(carol, ticket, 'approve')
     expect([late.status, Object.keys(late.body.errors)]).toEqual([422, ['state']])
-    expect((await applied(own, run.id)).items[0].approvals).toEqual({ required: 3, given: 3 })
+    const after = await applied(own, run.id)
+    expect([after.status, after.items[0].approvals]).toEqual(['applied', { required: 4, given: 4 }])
   })
 
   test('[RES-155] [RES-156] the submitter may not decide, a super administrator neither, unless allow_self; nor who is no approver', async () => {
@@ -281,7 +286,7 @@ describe('tickets', () => {
     expect(log[0].changes.on_behalf_of.new).toBe(ann.userId)
   })
 
-  test('[RES-164] [RES-048] without approvers a ticket is blocked, and a manager delegates for one who is gone', async () => {
+  test('[check 16.31] [RES-164] [RES-048] without approvers a ticket is blocked, and a manager delegates for one who is gone', async () => {
     const tag = fresh('t')
     const gone = await approver()
     await workflow(tag, [step([gone])])
@@ -297,6 +302,11 @@ describe('tickets', () => {
     expect((await shown(ticket)).blocked).toBeNull()
     expect((await act(bob, ticket, 'approve')).body.data.state).toBe('approved')
     expect((await applied(own, run.id)).status).toBe('applied')
+    const timeline: Json[] = (await own.call('GET', `/iac/runs/${run.id}/timeline`)).body.data
+    const by = (type: string) => timeline.filter(entry => entry.type === type).map(entry => entry.actor?.id)
+    expect([by('submitted'), by('delegated'), by('decided')]).toEqual([[own.userId], [own.userId], [bob.userId]])
+    const { name } = (await own.call('GET', `/users/${gone.userId}`)).body.data
+    expect(timeline.find(entry => entry.type === 'delegated').text).toContain(name)
   })
 
   test('[RES-165] [RES-169] an overdue step is escalated once, to those who then see it', async () => {

@@ -44,7 +44,7 @@ const run = async (of: Json, body: Json = {}): Promise<Json> => {
 }
 
 describe('verification', () => {
-  test('[RES-208] [RES-211] three planted differences are found, and no other', async () => {
+  test('[check 16.22] [RES-208] [RES-211] three planted differences are found, and no other', async () => {
     const name = `verified-${zoneCount++}.example.com`
     const lines = ['www A 192.0.2.1', 'mail A 192.0.2.99', 't TXT "a" "b"', '*.wild A 192.0.2.4', 'more A 192.0.2.7']
     const file = `$ORIGIN ${name}.\n$TTL 60\n@ SOA ns1 a 7 1 2 3 4\n@ NS ns1.${name}.\nns1 A 127.0.0.1\n${lines.join('\n')}\n`

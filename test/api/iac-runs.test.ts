@@ -158,7 +158,7 @@ describe('runs', () => {
     expect((await own.call('GET', '/monitoring/checks?search=of-db-2')).body.data).toEqual([])
   })
 
-  test('[RES-136] [RES-139] [G-183] a change since the plan fails its item alone, is kept, and is tried again', async () => {
+  test('[check 16.29] [RES-136] [RES-139] [G-183] a change since the plan fails its item alone, is kept, and is tried again', async () => {
     await submit(hub, own, [server('stale-1', { hostname: 'a' })], { apply: true })
     const run = await submit(hub, own, [server('stale-1', { hostname: 'b' }), server('fresh-1')])
     const [before] = await serversNamed('stale-1')

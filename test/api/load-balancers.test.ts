@@ -285,6 +285,22 @@ describe('taking members out', () => {
     expect((await auditOf(pool.members[1].id))[0].changes.force).toEqual({ old: null, new: true })
   })
 
+  test('[check 16.24] the agent of one of three stops: its member is down, and of the others one may go without force', async () => {
+    const stopping = await server()
+    const agent = await agentOf(stopping.id)
+    const { path, one } = await served([
+      { server_id: stopping.id, port: 80, name: 'a' },
+      address(2, { name: 'b' }),
+      address(3, { name: 'c' }),
+    ])
+    await lost(stopping.id, agent, true)
+    expect((await states(path)).a).toEqual(['down', 'agent'])
+    expect((await tenant.call('PATCH', one(1), { admin_state: 'disabled' })).status).toBe(200)
+    expect(await faults('PATCH', one(2), { admin_state: 'disabled' })).toEqual(['admin_state'])
+    expect((await tenant.call('PATCH', one(2), { admin_state: 'disabled', force: true })).status).toBe(200)
+    expect((await got(path)).counts).toMatchObject({ up: 0, down: 1, disabled: 2 })
+  })
+
   test('[RES-068] of two requests side by side that disable the last two, one succeeds', async () => {
     const { path, one } = await served([address(1), address(2)])
     const answers = await Promise.all(
@@ -294,16 +310,20 @@ describe('taking members out', () => {
     expect((await got(path)).counts).toMatchObject({ unknown: 1, disabled: 1 })
   })
 
-  test('[RES-069] [RES-070] a drained member is disabled when its time is over, unless it was enabled again', async () => {
+  test('[check 16.25] [RES-069] [RES-070] a drained member is disabled when its time is over, unless it was enabled again', async () => {
     const { path, one } = await served([address(1), address(2), address(3)])
     const before = Date.now()
     const drained = (await tenant.call('PATCH', one(0), { admin_state: 'draining', drain_seconds: 600 })).body.data
     expect(drained).toMatchObject({ effective_state: 'draining', because: 'admin' })
     expect(Date.parse(drained.drain_until) - before).toBeGreaterThanOrEqual(600_000)
-    await tenant.call('PATCH', one(1), { admin_state: 'draining', drain_seconds: 0 })
+    await tenant.call('PATCH', one(1), { admin_state: 'draining', drain_seconds: 20 })
     await tenant.call('PATCH', one(1), { admin_state: 'enabled' })
-    // The end of a time that lies ahead is asked again, and is now.
-    await tenant.call('PATCH', one(0), { admin_state: 'draining', drain_seconds: 0 })
+    await tenant.call('PATCH', one(0), { admin_state: 'draining', drain_seconds: 20 })
+    await watchLoadBalancers(hub.hub)
+    expect((await got(path)).members[0].admin_state).toBe('draining')
+    // The twenty seconds are over, for the one that was enabled again too.
+    await hub.hub.database.client`
+      update lb_members set drain_until = drain_until - interval '20 seconds' where drain_until is not null`
     await until('the member is disabled', async () => {
       await watchLoadBalancers(hub.hub)
       return (await got(path)).members[0].admin_state === 'disabled'

@@ -165,7 +165,7 @@ describe('push', () => {
     return { tenant, person, device, id: body.data.id }
   }
 
-  test('[RES-178] an alert reaches every enabled device once, and only the device can read it', async () => {
+  test('[check 16.40] [RES-178] an alert reaches every enabled device once, and only the device can read it', async () => {
     const { tenant, person, device } = await withDevice()
     const second = newDevice()
     await person.call('POST', '/mobile/devices', second.body)
@@ -208,7 +208,7 @@ describe('push', () => {
     expect(device.got()).toHaveLength(1)
   })
 
-  test('[RES-179] [RES-180] quiet hours, and how much is told', async () => {
+  test('[check 16.40] [RES-179] [RES-180] quiet hours, and how much is told', async () => {
     const { tenant, person, device } = await withDevice()
     const quiet = { from: '00:00', to: '23:59', time_zone: 'UTC' }
     // One minute of the day is left out, and taken in by the day before.
@@ -240,7 +240,7 @@ describe('push', () => {
       expect([at, isQuiet(night, Date.parse(at))]).toEqual([at, is])
   })
 
-  test('[RES-181] a device that the push service has forgotten is disabled, and tried no more', async () => {
+  test('[check 16.40] [RES-181] a device that the push service has forgotten is disabled, and tried no more', async () => {
     const { tenant, person, device } = await withDevice()
     status = 410
     try {

@@ -116,7 +116,7 @@ describe('subnets', () => {
     }
   })
 
-  test('[RES-220] [RES-236] changes side by side leave the tree that containment says, and never wait for each other in a circle', async () => {
+  test('[check 16.12] [RES-220] [RES-236] changes side by side leave the tree that containment says, and never wait for each other in a circle', async () => {
     const seed = Number(process.env.SVC_FUZZ_SEED ?? Date.now() % 100_000)
     let state = seed
     const random = (max: number) => {
@@ -260,14 +260,14 @@ describe('subnets', () => {
     expect(await faultsOf(call('GET', `/subnets/${four.id}/free?prefix=33`))).toEqual([422, ['prefix']])
   })
 
-  test('[RES-246] [RES-244] a server names a subnet by its id, or any text', async () => {
+  test('[check 16.7] [RES-246] [RES-244] a server names a subnet by its id, or any text', async () => {
     await company()
     const one = await subnet('10.0.0.0/24')
-    const named = await server({ subnet_id: one.id })
+    const named = await server({ name: 'holder', subnet_id: one.id })
     await server({ subnet_id: 'rack 7', ip_address: '10.0.0.9' })
     const refused = await call('DELETE', `/subnets/${one.id}`)
     expect([refused.status, refused.body.referrers_total]).toEqual([409, 1])
-    expect(refused.body.referrers[0]).toMatchObject({ kind: 'server', id: named, field: 'subnet_id' })
+    expect(refused.body.referrers[0]).toMatchObject({ kind: 'server', id: named, name: 'holder', field: 'subnet_id' })
     const blind = (await hub.user(tenant.companyId, ['network.manage', 'network.view'])).call
     const unseen = await blind('DELETE', `/subnets/${one.id}`)
     expect([unseen.body.referrers, unseen.body.referrers_total]).toEqual([[], 1])
@@ -279,7 +279,7 @@ describe('subnets', () => {
 })
 
 describe('addresses', () => {
-  test('[RES-227] [RES-226] [RES-230] addresses that are asked for side by side are the lowest free ones, each once', async () => {
+  test('[check 16.9] [check 16.10] [RES-227] [RES-226] [RES-230] addresses that are asked for side by side are the lowest free ones, each once', async () => {
     await company()
     const one = await subnet('10.20.0.0/24', {
       gateway: '10.20.0.1',
@@ -288,7 +288,7 @@ describe('addresses', () => {
     await subnet('10.20.0.16/28')
     const agent = await server()
     await observe(agent, '10.20.0.5')
-    const given = await Promise.all(Array.from({ length: 50 }, () => allocate(one.id)))
+    const given = await Promise.all(Array.from({ length: 64 }, () => allocate(one.id)))
     const numbers = given
       .flatMap(addresses)
       .map(number)
@@ -296,11 +296,11 @@ describe('addresses', () => {
     const base = number('10.20.0.0')
     const never = [1, 5, 10, 11, 12, ...Array.from({ length: 16 }, (_, index) => 16 + index)]
     const expected = Array.from({ length: 254 }, (_, index) => index + 1).filter(each => !never.includes(each))
-    expect(numbers.map(each => each - base)).toEqual(expected.slice(0, 50))
+    expect(numbers.map(each => each - base)).toEqual(expected.slice(0, 64))
     const free = await call('GET', `/subnets/${one.id}/free?count=3`)
     expect(free.body).toEqual({
-      data: expected.slice(50, 53).map(each => `10.20.0.${each}`),
-      total_free: expected.length - 50,
+      data: expected.slice(64, 67).map(each => `10.20.0.${each}`),
+      total_free: expected.length - 64,
     })
     // The first block has the gateway, the second what an agent reported.
     const narrow = await subnet('10.31.0.0/28', { gateway: '10.31.0.1' })

@@ -272,7 +272,7 @@ describe('sites', () => {
     expect(codesOf(await siteShown(of, site))).toEqual([])
   })
 
-  test('[RES-093] a site that serves another certificate than its own says so, and each is a deployment', async () => {
+  test('[check 16.26] [RES-093] a site that serves another certificate than its own says so, and each is a deployment', async () => {
     const of = await edge()
     const [key, crt] = [join(folder, 'other.key'), join(folder, 'other.crt')]
     selfSigned(key, crt)
@@ -400,7 +400,7 @@ describe('the way out', () => {
   const deliveryOf = async (hook: Json): Promise<Json> =>
     (await tenant.call('GET', '/notifications/deliveries')).body.data.find((each: Json) => each.target === hook.url)
 
-  test('[RES-084] [RES-086] deliveries go through the proxy, and not at all while it does not answer', async () => {
+  test('[check 16.27] [RES-084] [RES-086] deliveries go through the proxy, and not at all while it does not answer', async () => {
     const tinyproxy = await startTinyproxy(join(folder, 'tinyproxy'), LOGIN)
     const of = await forward(`http://127.0.0.1:${tinyproxy.port}`, { ...LOGIN, use_for: ['webhooks'] })
     expect([of.username, of.password_set]).toEqual([LOGIN.username, true])

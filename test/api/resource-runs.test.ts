@@ -130,7 +130,7 @@ test('[RES-030] a run whose hub died is taken up after the lease, and ends', asy
   }
 })
 
-test('[RES-032] a name that leads to a private address when it is probed is not connected to', async () => {
+test('[check 16.19] [RES-032] a name that leads to a private address when it is probed is not connected to', async () => {
   const server = await slowServer()
   const strict = await TestHub.start()
   try {
