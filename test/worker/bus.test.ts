@@ -7,6 +7,7 @@ import {
   openSync,
   readdirSync,
   rmSync,
+  statSync,
   truncateSync,
   writeFileSync,
   writeSync,
@@ -161,6 +162,23 @@ describe('the bus in a file', () => {
     expect(segmentsOf(path)).toHaveLength(1)
     expect(await next.publish('a', entryOf(8, 7))).toBeNull()
     expect((await openReader(path).read(0, 0, MIB)).map(group => group.firstPosition)).toEqual([position + 1])
+  })
+
+  test('[BUS-005] the file of the next segment is written ahead of its use, at its full size', async () => {
+    const path = newPath()
+    const writer = openWriter(path)
+    const largest = (): number => Math.max(...segmentsOf(path).map(segment => statSync(segment).size))
+    for (let index = 0; index < 300; index++) await writer.publish('a', entryOf(32 * 1024, index))
+    await until('a file of zeros', () => segmentsOf(path).length === 2 && largest() === 16 * MIB)
+    await Promise.all(Array.from({ length: 8 }, (_, index) => writer.publish('a', entryOf(MIB, index))))
+    await writer.publish('a', entryOf(8, 7))
+    const groups = await openReader(path).read(0, 300, 64 * MIB)
+    expect(groups.map(group => [group.firstPosition, group.count])).toEqual([
+      [301, 4],
+      [305, 4],
+      [309, 1],
+    ])
+    expect(segmentsOf(path)).toHaveLength(2)
   })
 
   test('who reads from an earlier storage goes back to it; who is behind all consumers starts where they are', async () => {

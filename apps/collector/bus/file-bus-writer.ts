@@ -146,7 +146,7 @@ export class FileBusWriter implements BusWriter {
   private forgetPassed(): void {
     const passed = this.index.passedByAll()
     try {
-      this.log.forget(passed)
+      this.log.forget(passed, this.freeBytes)
     } catch (error) {
       this.options.onError(error)
     }
@@ -198,7 +198,7 @@ export class FileBusWriter implements BusWriter {
     this.isClosed = true
     this.flush()
     this.published.stop()
-    this.log.close()
+    await this.log.close()
     this.index.close()
     this.lock.release()
   }

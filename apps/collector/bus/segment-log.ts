@@ -1,7 +1,9 @@
-// The open segments of the bus writer. Files of segments that all consumers have passed are reused: overwriting
-// allocated blocks changes no metadata of the file system, which halves the cost of a sync.
+// The open segments of the bus writer. Files of segments that all consumers have passed are reused, and where there is
+// none a file is written full of zeros ahead of its use: overwriting allocated blocks changes no metadata of the file
+// system, which halves the cost of a sync.
 
 import { closeSync, fdatasyncSync, openSync, readdirSync, rmSync } from 'node:fs'
+import { open, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { assert } from '../../../core/assert.ts'
 import { type BusEnd, EndMark, endOfSegment } from './end-mark.ts'
@@ -10,8 +12,30 @@ import { type BusIndex, createSegmentFile, type Segment } from './segments-and-c
 
 /** A segment that has reached this size is followed by a new one. */
 const SEGMENT_BYTES = 16 * 1024 * 1024
-/** The most unused files that are kept for the next segments. */
-const SPARE_FILES_MAX = 2
+/**
+ * The most unused files that are kept for the next segments: so many pass at once when samples that were held for
+ * minutes are stored. Where the disk has little room, only a few.
+ */
+const SPARE_FILES_MAX = 32
+const SPARE_FILES_OF_A_SMALL_DISK = 2
+const AMPLE_BYTES = 64 * SEGMENT_BYTES
+/** A half segment of fewer commits has so many entries in each that it is not their syncs that cost. */
+const COMMITS_OF_A_HALF = 256
+const ZEROS = new Uint8Array(1024 * 1024)
+
+/** Makes a file of zeros for a segment, unless it is given up meanwhile. */
+async function writeZeros(path: string, folder: string, isGivenUp: () => boolean): Promise<void> {
+  const file = await open(path, 'wx', 0o600)
+  try {
+    for (let at = 0; at < SEGMENT_BYTES && !isGivenUp(); at += ZEROS.length)
+      await file.write(ZEROS, 0, ZEROS.length, at)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  const directory = await open(folder, 'r')
+  await directory.sync().finally(() => directory.close())
+}
 
 export class SegmentLog {
   private readonly mark: EndMark
@@ -21,7 +45,12 @@ export class SegmentLog {
    * content of others is unknown.
    */
   private readonly spare: number[] = []
+  /** The file that is made ahead of its use. */
+  private preparing: { readonly file: number; readonly done: Promise<void> } | null = null
+  private isClosed = false
   private file: number
+  /** In the present segment. */
+  private commits = 0
   private end: BusEnd = { last: 0, segment: 1, offset: 0 }
 
   /**
@@ -75,11 +104,39 @@ export class SegmentLog {
   /** Creates a segment that starts at position `first`, in an unused or a new file. */
   private addSegment(first: number): Segment {
     const spare = this.spare.at(-1)
-    const file = spare ?? Math.max(0, ...this.segments.map(segment => segment.file)) + 1
+    const file = spare ?? this.newFile()
     if (spare === undefined) closeSync(createSegmentFile(this.index.folder, file))
     this.index.addSegment({ first, file })
     if (spare !== undefined) this.spare.pop()
     return { first, file }
+  }
+
+  private newFile(): number {
+    return Math.max(this.preparing?.file ?? 0, ...this.segments.map(segment => segment.file)) + 1
+  }
+
+  /** Once a segment is half full: sees to it that there is a file for the next one. */
+  private prepare(): void {
+    if (this.preparing || this.spare.length > 0 || this.isClosed || this.commits < COMMITS_OF_A_HALF) return
+    const file = this.newFile()
+    const done = this.makeSpare(file).finally(() => {
+      this.preparing = null
+    })
+    this.preparing = { file, done }
+  }
+
+  /** A disk that does not take it will be told of by the commit that needs it. */
+  private async makeSpare(file: number): Promise<void> {
+    const { folder } = this.index
+    const path = this.index.segmentPath(file)
+    try {
+      const disk = await statfs(folder)
+      if (disk.bavail * disk.bsize < AMPLE_BYTES) return
+      await writeZeros(path, folder, () => this.isClosed)
+      this.spare.push(file)
+    } catch {
+      rmSync(path, { force: true })
+    }
   }
 
   /**
@@ -95,6 +152,8 @@ export class SegmentLog {
     fdatasyncSync(this.file)
     this.end = { last: last + count, segment, offset: offset + bytes.length }
     this.mark.write(this.end)
+    this.commits++
+    if (this.end.offset * 2 >= SEGMENT_BYTES) this.prepare()
   }
 
   private goOn(): void {
@@ -103,20 +162,25 @@ export class SegmentLog {
     closeSync(this.file)
     this.file = file
     this.segments.push(segment)
+    this.commits = 0
     this.end = { last: this.end.last, segment: segment.first, offset: 0 }
   }
 
-  /** Frees the segments whose entries are all at or below position `passed`. */
-  forget(passed: number): void {
+  /** Frees the segments whose entries are all at or below position `passed`; `freeBytes` are left on the disk. */
+  forget(passed: number, freeBytes: number): void {
+    const sparesMax = freeBytes < AMPLE_BYTES ? SPARE_FILES_OF_A_SMALL_DISK : SPARE_FILES_MAX
+    for (const file of this.spare.splice(sparesMax)) rmSync(this.index.segmentPath(file))
     const kept = this.segments.findLastIndex(segment => segment.first <= passed + 1)
     if (kept <= 0) return
     this.index.removeSegmentsBefore(this.segments[kept]!.first)
     for (const { file } of this.segments.splice(0, kept))
-      if (this.spare.length < SPARE_FILES_MAX) this.spare.push(file)
+      if (this.spare.length < sparesMax) this.spare.push(file)
       else rmSync(this.index.segmentPath(file))
   }
 
-  close(): void {
+  async close(): Promise<void> {
+    this.isClosed = true
+    await this.preparing?.done
     closeSync(this.file)
     this.mark.close()
   }
