@@ -16,6 +16,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import {
   CommitPace,
+  GROUP_ENTRIES,
   GROUP_WAIT_MS,
   REDIS_GROUP_ENTRIES,
   REDIS_GROUP_WAIT_MS,
@@ -401,7 +402,7 @@ test('a second writer of a bus is refused in words; after the first has closed i
   rmSync(directory, { recursive: true, force: true })
 })
 
-test('the next commit waits as long as suits the rate: of a disk 5 ms or 2, of Redis until about eight entries have come, 2 to 15 ms', () => {
+test('the next commit waits as long as suits the rate: of a disk until about five entries have come, 2 to 12 ms, of Redis eight, 2 to 15', () => {
   const now = spyOn(performance, 'now').mockReturnValue(1_000_000)
   close.push(() => now.mockRestore())
   const waitAfter = (count: number, ...pace: ConstructorParameters<typeof CommitPace>): number => {
@@ -410,11 +411,38 @@ test('the next commit waits as long as suits the rate: of a disk 5 ms or 2, of R
     commits.committed(count)
     return commits.waitMs
   }
-  const disk = (count: number) => waitAfter(count, GROUP_WAIT_MS)
-  expect([1, 59, 60, 1_000].map(disk)).toEqual([5, 5, 2, 2])
+  const disk = (count: number) => waitAfter(count, GROUP_WAIT_MS, GROUP_ENTRIES)
+  expect([1, 40, 50, 100, 250, 10_000].map(disk)).toEqual([12, 12, 10, 5, 2, 2])
   const redis = (count: number) => waitAfter(count, REDIS_GROUP_WAIT_MS, REDIS_GROUP_ENTRIES)
   expect([1, 50, 80, 200, 400, 10_000].map(redis)).toEqual([15, 15, 10, 4, 2, 2])
+  expect(waitAfter(1, 0, GROUP_ENTRIES)).toBe(0)
   expect(waitAfter(1, 0, REDIS_GROUP_ENTRIES)).toBe(0)
+})
+
+test('who comes back only when it is answered is not waited for in vain, and a fleet that comes all the time is', () => {
+  let nowMs = 1_000_000
+  const now = spyOn(performance, 'now').mockImplementation(() => nowMs)
+  close.push(() => now.mockRestore())
+  /** The wait after so many commits; each entry comes so long after the one before, or after a commit. */
+  const settled = (gapMs: number, senders: number): number => {
+    const pace = new CommitPace(GROUP_WAIT_MS, GROUP_ENTRIES)
+    let count = 0
+    for (let commits = 0; commits < 200; commits += count === 0 ? 1 : 0) {
+      nowMs += gapMs
+      pace.arrived()
+      count++
+      const { waitMs } = pace
+      if (waitMs > gapMs && count < senders) continue
+      nowMs += waitMs
+      pace.committed(count)
+      count = 0
+    }
+    return pace.waitMs
+  }
+  for (const senders of [1, 2, 4]) expect([senders, settled(0.2, senders) < 3]).toEqual([senders, true])
+  expect(settled(3, Number.POSITIVE_INFINITY)).toBe(12)
+  expect(settled(1, Number.POSITIVE_INFINITY)).toBeWithin(4, 6)
+  expect(settled(0.3, Number.POSITIVE_INFINITY)).toBe(2)
 })
 
 describe('a paced notice', () => {

@@ -1,11 +1,14 @@
 // How far apart commits of the bus are: a commit costs as much as the rest of what ingest does for a batch, so of a
 // fleet that sends slowly a few batches share one; of a fast fleet many do anyway, and agents are answered sooner.
 
-/** The minimum time between two commits that suits a host. */
-export const GROUP_WAIT_MS = 5
-/** From this rate on many entries share a commit anyway, and agents are answered sooner. */
-const FAST_ENTRIES_A_MS = 0.6
-const FAST_GROUP_WAIT_MS = 2
+/** However many entries come. */
+const GROUP_WAIT_MIN_MS = 2
+/**
+ * On a disk a commit, with the timer before it, costs as much as ingest does for one or two entries: it waits for about
+ * so many, yet no longer than this.
+ */
+export const GROUP_ENTRIES = 5
+export const GROUP_WAIT_MS = 12
 /**
  * Over Redis a commit costs ingest and Redis together as much as eight entries in it do, so it waits for about so many,
  * yet no longer than this. An agent does not mind that; beside the workers' poll of 50 ms an alert is hardly later.
@@ -14,35 +17,51 @@ export const REDIS_GROUP_ENTRIES = 8
 export const REDIS_GROUP_WAIT_MS = 15
 /** The rate is that of about so long. */
 const RATE_MS = 100
+/**
+ * Senders that wait for their answers before they send more, as the few connections of a proxy or an agent with a
+ * backlog do, come right after a commit, and then nobody does. Of a fleet somebody comes all the time. Where so large a
+ * part of the wait is silent in its end, of the last ten commits or so, it is waited in vain.
+ */
+const SILENT_PART_MAX = 0.6
+const COMMITS_WEIGHED = 10
 
 export class CommitPace {
   /** Earliest time of the next commit, on the monotonic clock. */
   private fromMs = 0
   private committedAtMs = 0
+  private arrivedAtMs = 0
   private entriesAMs = 0
+  private silentPart = 0
 
   /**
-   * `groupWaitMs` is the minimum time between two commits; entries that come sooner are committed together. At high
-   * rates it is at most 2 ms, or with `groupEntries` the time in which so many come, but no less than 2 ms.
+   * The time between two commits is that in which about `groupEntries` come, at least 2 ms and at most `groupWaitMs`;
+   * entries that come sooner are committed together. Where it is waited in vain, it is 2 ms.
    */
   constructor(
     private readonly groupWaitMs: number,
-    private readonly groupEntries: number | null = null,
+    private readonly groupEntries: number,
   ) {}
+
+  /** An entry came. */
+  arrived(): void {
+    this.arrivedAtMs = performance.now()
+  }
 
   /** A commit of so many entries is made. */
   committed(count: number): void {
     const nowMs = performance.now()
+    const waitMs = this.fromMs - this.committedAtMs
+    const silentMs = Math.max(0, this.fromMs - Math.max(this.arrivedAtMs, this.committedAtMs))
+    if (waitMs > 0) this.silentPart += (silentMs / waitMs - this.silentPart) / COMMITS_WEIGHED
     this.entriesAMs = this.entriesAMs * Math.exp((this.committedAtMs - nowMs) / RATE_MS) + count / RATE_MS
     this.committedAtMs = nowMs
     this.fromMs = nowMs + this.nextWaitMs
   }
 
   private get nextWaitMs(): number {
-    const { groupWaitMs, groupEntries, entriesAMs } = this
-    const isFast = entriesAMs >= FAST_ENTRIES_A_MS
-    const enoughMs = groupEntries === null ? (isFast ? 0 : groupWaitMs) : groupEntries / entriesAMs
-    return Math.min(groupWaitMs, Math.max(FAST_GROUP_WAIT_MS, enoughMs))
+    const { groupWaitMs, groupEntries, entriesAMs, silentPart } = this
+    const enoughMs = silentPart > SILENT_PART_MAX ? 0 : groupEntries / entriesAMs
+    return Math.min(groupWaitMs, Math.max(GROUP_WAIT_MIN_MS, enoughMs))
   }
 
   /** How long the next commit waits. */

@@ -7,7 +7,7 @@ import { assert } from '../../../core/assert.ts'
 import { type BusBound, isBusFull, isDiskFull } from '../../../core/bus/bus-bound.ts'
 import { lockFile, type ProcessLock } from '../store/process-lock.ts'
 import type { BusStats, BusWriter, PublishRefusal } from './bus.ts'
-import { CommitPace } from './commit-pace.ts'
+import { CommitPace, GROUP_ENTRIES } from './commit-pace.ts'
 import { PacedNotice } from './paced-notice.ts'
 import { GROUP_HEADER_BYTES, groupBytes } from './segment.ts'
 import { SegmentLog } from './segment-log.ts'
@@ -67,7 +67,7 @@ export class FileBusWriter implements BusWriter {
   private readonly published: PacedNotice
 
   constructor(private readonly options: FileBusOptions) {
-    this.pace = new CommitPace(options.groupWaitMs)
+    this.pace = new CommitPace(options.groupWaitMs, GROUP_ENTRIES)
     this.published = new PacedNotice(TELL_MS, options.onPublished)
     // A second writer would number its entries as the first does.
     this.lock = lockFile(`${options.path}.lock`, 'ingest')
@@ -103,6 +103,7 @@ export class FileBusWriter implements BusWriter {
     this.group.set(bytes, GROUP_HEADER_BYTES + this.pendingBytes)
     this.pendingBytes = end
     this.pendingCount += count
+    this.pace.arrived()
     this.outcome ??= Promise.withResolvers()
     const { promise } = this.outcome
     if (end >= GROUP_BYTES_MAX) this.flush()

@@ -149,6 +149,7 @@ export class RedisBusWriter implements BusWriter {
     return new Promise(resolve => {
       this.pending.push({ partition: shardOfServer(serverId), entry: entry.slice(), resolve })
       this.pendingBytes += entry.length
+      this.pace.arrived()
       this.flushing ??= this.flushAll()
     })
   }
