@@ -20,7 +20,7 @@ type FoundNow = {
   readonly onlyGroups: ReadonlySet<number> | null
   readonly match: HostMatch
   readonly kernelRunning: string
-  /** The host's instances as they are now. */
+  /** The host's instances as they are now; of the matched groups all. */
   readonly list: Int32Array
   readonly isSwitchedOff: boolean
 }

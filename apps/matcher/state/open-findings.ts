@@ -8,7 +8,7 @@ export type OpenFindings = Map<number, number>
 const writer = new NumberWriter()
 
 export function encodeFindings(findings: OpenFindings): Uint8Array {
-  const times = [...new Set(findings.values())].sort((a, b) => a - b)
+  const times = timesOf(findings)
   const places = new Map(times.map((time, place) => [time, place]))
   writer.write(times.length)
   let before = 0
@@ -17,12 +17,30 @@ export function encodeFindings(findings: OpenFindings): Uint8Array {
     before = time
   }
   before = 0
-  for (const id of Int32Array.from(findings.keys()).sort()) {
+  for (const id of sortedIds(findings)) {
     writer.write(id - before)
     before = id
     if (times.length > 1) writer.write(places.get(findings.get(id)!)!)
   }
   return writer.take()
+}
+
+/** Ascending, each once. Findings that opened together mostly stand together. */
+function timesOf(findings: OpenFindings): number[] {
+  const times = new Set<number>()
+  let last = Number.NaN
+  for (const time of findings.values()) {
+    if (time !== last) times.add(time)
+    last = time
+  }
+  return [...times].sort((a, b) => a - b)
+}
+
+function sortedIds(findings: OpenFindings): Int32Array {
+  const ids = new Int32Array(findings.size)
+  let at = 0
+  for (const id of findings.keys()) ids[at++] = id
+  return ids.sort()
 }
 
 export function decodeFindings(bytes: Uint8Array): OpenFindings {

@@ -9,8 +9,14 @@ import type { StateParts } from './state-parts.ts'
 import type { PackagePosition, PackageRow, SearchQuery } from './state-types.ts'
 import { TimeSlice } from './time-slice.ts'
 
-/** Hosts that are read at one go. */
+/**
+ * Each turn that a search lets others have lasts as long as a transaction when hosts are matched again meanwhile: most
+ * searches are over within their first turn.
+ */
+const SLICE_MS = 20
+/** Hosts that are read at one go; where most hosts are hits, a page needs few of them: the first time a page and one. */
 const HOSTS_AT_ONCE = 1_000
+const MORE_HOSTS = 3
 /** Of a name with more instances, those are left out early that no host of the company has. */
 const KEPT_UNASKED = 5_000
 /** Up to so many hosts with a hit, they are looked up; beyond it, the company's hosts are gone through in order. */
@@ -105,11 +111,12 @@ export class PackageSearch {
     const possible = (systems.length === 0 ? PACKAGE_SYSTEMS : systems).filter(system => areBoundsValid(system, query))
     if (possible.length === 0) return 'invalid_bound'
     if (company === undefined) return { items: [], nextAfter: null }
-    const candidates = await this.#candidates(company, query, possible)
+    const slice = new TimeSlice(SLICE_MS)
+    const candidates = await this.#candidates(company, query, possible, slice)
     if (candidates.length === 0) return { items: [], nextAfter: null }
-    const hits = this.#parts.inventory.isLoaded ? await this.#hitsOf(candidates) : null
+    const hits = this.#parts.inventory.isLoaded ? await this.#hitsOf(candidates, slice) : null
     if (hits !== null && hits.count <= LOOKED_UP_MAX) return this.#lookUp(company, query, candidates, hits.bySlot)
-    return this.#goThrough(company, query, candidates, hits?.bySlot ?? null, endsAt)
+    return this.#goThrough(company, query, candidates, { bySlot: hits?.bySlot ?? null, endsAt, slice })
   }
 
   summary(companyId: string) {
@@ -144,8 +151,12 @@ export class PackageSearch {
    * Instances of the name within the bounds, of each system the lowest version first. Other companies' hosts can make
    * any number of a name: these neither take the memory nor the turns of everybody else.
    */
-  async #candidates(company: number, query: SearchQuery, systems: readonly PackageSystem[]): Promise<Candidate[]> {
-    const slice = new TimeSlice()
+  async #candidates(
+    company: number,
+    query: SearchQuery,
+    systems: readonly PackageSystem[],
+    slice: TimeSlice,
+  ): Promise<Candidate[]> {
     let candidates: Candidate[] = []
     let own: Uint8Array | null = null
     for (const some of this.#parts.instances.named(query.name)) {
@@ -194,10 +205,12 @@ export class PackageSearch {
   }
 
   /** By slot: the place of the host's first candidate, plus one. */
-  async #hitsOf(candidates: readonly Candidate[]): Promise<{ readonly bySlot: Int32Array; readonly count: number }> {
+  async #hitsOf(
+    candidates: readonly Candidate[],
+    slice: TimeSlice,
+  ): Promise<{ readonly bySlot: Int32Array; readonly count: number }> {
     const { inventory } = this.#parts
     const bySlot = new Int32Array(inventory.slotCount)
-    const slice = new TimeSlice()
     let count = 0
     for (const [place, { id }] of candidates.entries()) {
       inventory.index.forEach(id, slot => {
@@ -229,15 +242,13 @@ export class PackageSearch {
     company: number,
     query: SearchQuery,
     candidates: readonly Candidate[],
-    bySlot: Int32Array | null,
-    endsAt: number,
+    { bySlot, endsAt, slice }: { bySlot: Int32Array | null; endsAt: number; slice: TimeSlice },
   ): Promise<SearchResult> {
     const page = new SearchPage(query, this.#parts)
     const placeOf = new Map(candidates.map(({ id }, place) => [id, place]))
-    const slice = new TimeSlice()
     let last = { server_id: query.after ?? '', id: query.after === null ? 0 : Number.MAX_SAFE_INTEGER }
-    for (;;) {
-      const hosts = this.#hostsInOrder.all(company, last.server_id, last.server_id, last.id, HOSTS_AT_ONCE)
+    for (let count = query.limit + 1; ; count = Math.min(HOSTS_AT_ONCE, count * MORE_HOSTS)) {
+      const hosts = this.#hostsInOrder.all(company, last.server_id, last.server_id, last.id, count)
       for (const host of hosts) {
         const place = bySlot === null ? this.#placeByList(host.id, placeOf) : this.#placeBySlot(host.id, bySlot)
         if (place !== undefined && !page.add(host, candidates[place]!)) return page.result()
@@ -245,7 +256,7 @@ export class PackageSearch {
         if (performance.now() > endsAt) return page.stoppedAt(host.server_id)
         if (bySlot === null) await slice.yieldIfDue()
       }
-      if (hosts.length < HOSTS_AT_ONCE) return page.result()
+      if (hosts.length < count) return page.result()
       await slice.yieldIfDue()
     }
   }

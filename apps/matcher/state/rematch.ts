@@ -277,11 +277,13 @@ export class Rematch {
     if (list === null || !isMatched) return false
     const onlyGroups = changed === null || host.is_stale !== 0 ? null : this.#groupsOf(list, changed)
     if (onlyGroups?.size === 0) return false
-    const { ids } = matcher.find(host.context, list, onlyGroups)
+    // What other packages the host has changes nothing of these groups.
+    const looked = onlyGroups === null ? list : this.#membersOf(onlyGroups, list)
+    const { ids } = matcher.find(host.context, looked, onlyGroups)
     const kernelRunning = contexts.get(host.context).kernel.running
     const open = this.#parts.openFindings(hostId)
     const nowMs = options.now()
-    const now = { ids, onlyGroups, match, kernelRunning, list, isSwitchedOff: false }
+    const now = { ids, onlyGroups, match, kernelRunning, list: looked, isSwitchedOff: false }
     const change = changes.compare(open, now, nowMs)
     if (change.open !== null) this.#parts.putFindings(hostId, change.open)
     if (change.open === null && host.is_stale === 0) return false
@@ -296,6 +298,11 @@ export class Rematch {
     for (let at = 0; at < list.length; at++)
       if (changed.has(list[at]!)) groups.add(this.#parts.instances.groupOf(list[at]!))
     return groups
+  }
+
+  #membersOf(groups: ReadonlySet<number>, list: Int32Array): Int32Array {
+    const { instances } = this.#parts
+    return list.filter(instance => groups.has(instances.groupOf(instance)))
   }
 }
 

@@ -3,11 +3,16 @@ const SLICE_MS = 5
 
 /** Counts the time of a piece of work since others last had their turn. */
 export class TimeSlice {
+  readonly #sliceMs: number
   #beganMs = performance.now()
+
+  constructor(sliceMs = SLICE_MS) {
+    this.#sliceMs = sliceMs
+  }
 
   /** Lets others have their turn once the slice is used up; else goes on at once. */
   async yieldIfDue(): Promise<void> {
-    if (performance.now() - this.#beganMs < SLICE_MS) return
+    if (performance.now() - this.#beganMs < this.#sliceMs) return
     await new Promise<void>(resolve => setImmediate(resolve))
     this.#beganMs = performance.now()
   }
