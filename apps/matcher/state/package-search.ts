@@ -14,7 +14,7 @@ import { TimeSlice } from './time-slice.ts'
  * searches are over within their first turn.
  */
 const SLICE_MS = 20
-/** Hosts that are read at one go; where most hosts are hits, a page needs few of them: the first time a page and one. */
+/** Hosts that are read at one go. Where most of them are hits a page needs few: the first time it is a page and one. */
 const HOSTS_AT_ONCE = 1_000
 const MORE_HOSTS = 3
 /** Of a name with more instances, those are left out early that no host of the company has. */
@@ -52,9 +52,10 @@ export class PackageSearch {
       `SELECT context, list FROM host WHERE company = ? AND server_id = ? AND list IS NOT NULL
        ORDER BY reported_ms DESC, id DESC LIMIT 1`,
     )
-    this.#hostsInOrder = database.prepare<HostPlace, [number, string, string, number, number]>(
-      `SELECT id, server_id, context FROM host WHERE company = ? AND list IS NOT NULL AND server_id IS NOT NULL
-       AND (server_id > ? OR (server_id = ? AND id > ?)) ORDER BY server_id, id LIMIT ?`,
+    // The first bound is what the index begins at: with the other alone, all hosts before the page were gone through.
+    this.#hostsInOrder = database.prepare<HostPlace, [number, string, number, number]>(
+      `SELECT id, server_id, context FROM host WHERE company = ?1 AND list IS NOT NULL
+       AND server_id >= ?2 AND (server_id > ?2 OR id > ?3) ORDER BY server_id, id LIMIT ?4`,
     )
     this.#place = database.prepare<HostPlace, [number, number]>(
       `SELECT id, server_id, context FROM host WHERE id = ? AND company = ? AND list IS NOT NULL
@@ -185,7 +186,7 @@ export class PackageSearch {
     const own = new Uint8Array(this.#parts.inventory.slotCount)
     let last = { server_id: '', id: 0 }
     for (;;) {
-      const hosts = this.#hostsInOrder.all(company, last.server_id, last.server_id, last.id, HOSTS_AT_ONCE)
+      const hosts = this.#hostsInOrder.all(company, last.server_id, last.id, HOSTS_AT_ONCE)
       for (const { id } of hosts) {
         const slot = this.#parts.inventory.slotOf(id)
         if (slot !== undefined && slot < own.length) own[slot] = 1
@@ -248,7 +249,7 @@ export class PackageSearch {
     const placeOf = new Map(candidates.map(({ id }, place) => [id, place]))
     let last = { server_id: query.after ?? '', id: query.after === null ? 0 : Number.MAX_SAFE_INTEGER }
     for (let count = query.limit + 1; ; count = Math.min(HOSTS_AT_ONCE, count * MORE_HOSTS)) {
-      const hosts = this.#hostsInOrder.all(company, last.server_id, last.server_id, last.id, count)
+      const hosts = this.#hostsInOrder.all(company, last.server_id, last.id, count)
       for (const host of hosts) {
         const place = bySlot === null ? this.#placeByList(host.id, placeOf) : this.#placeBySlot(host.id, bySlot)
         if (place !== undefined && !page.add(host, candidates[place]!)) return page.result()
