@@ -1,9 +1,6 @@
 // The life of an approval ticket (resources.md; decision G-128): steps one after the other, as many
-// different people as a step asks for, delegation of one person's say, and the clock of a step. Nothing is approved by
-// the passing of time.
+// different people as a step asks for, and delegation of one person's say. What time does to it: approval-clock.ts.
 
-const HOUR_MS = 3_600_000
-const DUE_SOON_SHARE = 0.25
 const LINKS_MAX = 3
 
 export type Approvers = {
@@ -68,8 +65,6 @@ export type StepPeople = {
   readonly able: ReadonlySet<string>
 }
 
-type SlaState = 'ok' | 'due_soon' | 'overdue'
-
 /**
  * Stands for a step that the kept workflow does not have, as a restored or hand-made row may say: nobody can decide
  * there, so that the ticket is blocked until it expires. Throwing would fail the lists and the clock of all others.
@@ -83,15 +78,8 @@ const MISSING_STEP: StepRule = {
   escalateTo: null,
 }
 
-const stepOf = (ticket: Ticket): StepRule => ticket.workflow.steps[ticket.step] ?? MISSING_STEP
-
-export const slaDueAtMs = (ticket: Ticket): number => ticket.stepStartedAtMs + stepOf(ticket).slaHours * HOUR_MS
-
-export function slaStateOf(ticket: Ticket, nowMs: number): SlaState {
-  const leftMs = slaDueAtMs(ticket) - nowMs
-  if (leftMs <= 0) return 'overdue'
-  return leftMs < stepOf(ticket).slaHours * HOUR_MS * DUE_SOON_SHARE ? 'due_soon' : 'ok'
-}
+/** The step that a ticket waits at. */
+export const stepOf = (ticket: Ticket): StepRule => ticket.workflow.steps[ticket.step] ?? MISSING_STEP
 
 /** Through whose hands the say of a person went, that person first. */
 function chainOf(ticket: Pick<Ticket, 'delegations'>, originId: string): string[] {
@@ -167,25 +155,6 @@ export function decide(ticket: Ticket, made: Omit<Decision, 'step'>, nowMs: numb
     return { ticket: { ...decided, state: 'approved' }, effects: ['approved'] }
   const clock = { stepStartedAtMs: nowMs, isEscalated: false, dueSoonTold: false, overdueTold: false }
   return { ticket: { ...decided, ...clock, step: decided.step + 1 }, effects: ['step_began'] }
-}
-
-/** The ticket at an instant: what the clock alone brings about. */
-export function tick(ticket: Ticket, nowMs: number): Moved {
-  if (ticket.state !== 'pending') return { ticket, effects: [] }
-  if (nowMs >= ticket.expiresAtMs) return { ticket: { ...ticket, state: 'expired' }, effects: ['expired'] }
-  const sla = slaStateOf(ticket, nowMs)
-  if (sla === 'due_soon' && !ticket.dueSoonTold)
-    return { ticket: { ...ticket, dueSoonTold: true }, effects: ['due_soon'] }
-  if (sla !== 'overdue' || ticket.overdueTold) return { ticket, effects: [] }
-  const { onOverdue, escalateTo } = stepOf(ticket)
-  if (onOverdue === 'reject') return decide(ticket, { userId: null, onBehalfOf: null, decision: 'rejected' }, nowMs)
-  // The new clock runs once: when it has run out too, people are told and nothing else happens.
-  if (onOverdue === 'escalate' && escalateTo !== null && !ticket.isEscalated)
-    return {
-      ticket: { ...ticket, isEscalated: true, stepStartedAtMs: nowMs, dueSoonTold: false },
-      effects: ['overdue', 'escalated'],
-    }
-  return { ticket: { ...ticket, overdueTold: true }, effects: ['overdue'] }
 }
 
 /**

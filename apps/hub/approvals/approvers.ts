@@ -1,4 +1,5 @@
 // Who belongs to the approvers of a step now (resources.md R-044): named persons, a role, a team of the company.
+// Who of them may decide, and how many must: core/lifecycle/approval-steps.ts.
 import { type SQL, sql } from 'drizzle-orm'
 import type { Approvers, StepPeople } from '../../../core/lifecycle/approval-steps.ts'
 import { holds } from '../notifications/recipients.ts'

@@ -1,7 +1,7 @@
 // The clock of tickets, looked at every minute: due soon, overdue, expired, and whether enough people are left
 // (resources.md ).
 import { sql } from 'drizzle-orm'
-import { tick } from '../../../core/lifecycle/approval-steps.ts'
+import { tick } from '../../../core/lifecycle/approval-clock.ts'
 import type { Hub } from '../hub-context.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
 import { Notices, settle } from './notices.ts'

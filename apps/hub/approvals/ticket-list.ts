@@ -1,7 +1,8 @@
 // Tickets as people see them: one, the list of a company, and the inbox of the caller (resources.md §7).
 import { type AnyColumn, and, desc, eq, type SQL, sql } from 'drizzle-orm'
 import { manifestKindNames } from '../../../core/iac/kind-names.ts'
-import { deciders, isBlocked, mayDecide, slaDueAtMs, slaStateOf } from '../../../core/lifecycle/approval-steps.ts'
+import { slaDueAtMs, slaStateOf } from '../../../core/lifecycle/approval-clock.ts'
+import { deciders, isBlocked, mayDecide } from '../../../core/lifecycle/approval-steps.ts'
 import type { Hub } from '../hub-context.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { approvalTickets } from '../platform/db/schema-iac.ts'

@@ -1,13 +1,13 @@
 // Tickets between the database and the pure state machine (core/lifecycle/approval-steps.ts).
 import { and, asc, eq, sql } from 'drizzle-orm'
 import { assert } from '../../../core/assert.ts'
+import { slaDueAtMs } from '../../../core/lifecycle/approval-clock.ts'
 import {
   type Approvers,
   type Decision,
   type Delegation,
   delegatesOf,
   type StepPeople,
-  slaDueAtMs,
   type Ticket,
 } from '../../../core/lifecycle/approval-steps.ts'
 import type { Executor } from '../platform/db/connect.ts'

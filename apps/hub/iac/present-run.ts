@@ -1,6 +1,6 @@
 // A run as people see it, with everything in it (decision G-125); their list stands in manifest-runs/.
 import { and, asc, eq } from 'drizzle-orm'
-import { slaDueAtMs, slaStateOf } from '../../../core/lifecycle/approval-steps.ts'
+import { slaDueAtMs, slaStateOf } from '../../../core/lifecycle/approval-clock.ts'
 import { type LoadedTicket, loadTickets } from '../approvals/ticket-store.ts'
 import type { Hub } from '../hub-context.ts'
 import { presentShort, type RunRow } from '../manifest-runs/run-collection.ts'

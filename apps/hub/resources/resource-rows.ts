@@ -1,14 +1,9 @@
-// Rows of a kind: how one is found and locked, and how its list is read and filtered.
-import { Type } from '@sinclair/typebox'
-import { and, eq, getTableColumns, gte, isNotNull, isNull, or, type SQL, sql } from 'drizzle-orm'
+import { and, eq, getTableColumns, isNotNull, isNull, type SQL, sql } from 'drizzle-orm'
 import type { Executor } from '../platform/db/connect.ts'
-import { likePattern } from '../platform/db/page-of-rows.ts'
 import { isAnyOf, type Tx } from '../platform/db/transaction.ts'
-import { notFound, permissionDenied } from '../platform/http/api-error.ts'
-import { equals, filter, isOn, ofCompany } from '../platform/http/collection.ts'
-import { flag, flagOf, instant, isUuid, oneOf, text, uuid } from '../platform/http/request-schema.ts'
-import type { Values } from './field.ts'
-import { type CommonRow, columnNamed, healths, type Kind, origins } from './kind.ts'
+import { notFound } from '../platform/http/api-error.ts'
+import { isUuid } from '../platform/http/request-schema.ts'
+import type { CommonRow, Kind } from './kind.ts'
 
 /** A row with the names of the people and teams that it names. */
 export type Found<Row extends CommonRow = CommonRow> = Row & {
@@ -44,10 +39,11 @@ function selectionOf(kind: Pick<Kind, 'table' | 'parent'>) {
 }
 
 /** The rows of a kind, without where and order. */
-const selectRows = (kind: Pick<Kind, 'table' | 'parent'>, db: Executor) => db.select(selectionOf(kind)).from(kind.table)
+export const selectRows = (kind: Pick<Kind, 'table' | 'parent'>, db: Executor) =>
+  db.select(selectionOf(kind)).from(kind.table)
 
 type Which = 'kept' | 'deleted' | 'any'
-const ofWhich = ({ table }: Pick<Kind, 'table'>, which: Which): SQL | undefined =>
+export const ofWhich = ({ table }: Pick<Kind, 'table'>, which: Which): SQL | undefined =>
   which === 'any' ? undefined : which === 'kept' ? isNull(table.deleted_at) : isNotNull(table.deleted_at)
 
 async function foundRow<Row extends CommonRow>(
@@ -109,62 +105,3 @@ export async function rowsOfIds<Row extends CommonRow>(
 
 /** The health that is answered: what no probe speaks for any more is unknown (R-009). */
 export const healthShown = (row: Found): string => (row.is_probe_old ? 'unknown' : row.health)
-
-function healthFilter({ table }: Kind) {
-  // Written out, so that PostgreSQL knows how many rows meet it.
-  const isOld = sql`${table}.probe_until < now()`
-  const isFresh = sql`(${table}.probe_until is null or ${table}.probe_until >= now())`
-  return filter(oneOf(healths), value =>
-    value === 'unknown' ? or(eq(table.health, 'unknown'), isOld) : and(eq(table.health, value), isFresh),
-  )
-}
-
-/** The filters that follow from the traits of fields. */
-const fieldFilters = ({ fields, table }: Kind) =>
-  Object.fromEntries(
-    Object.entries(fields).flatMap(([name, { filter: isFilter, value }]) => {
-      if (!isFilter) return []
-      const column = columnNamed(table, name)
-      return [[name, value.type === 'boolean' ? isOn(column) : equals(column, value)]]
-    }),
-  )
-
-/** The filters and the order of a kind's list; `present` and `presentPage` make answers of its rows. */
-export function rowCollection(kind: Kind) {
-  const { table, info, parent } = kind
-  const filters = {
-    search: filter(text(255), value => sql`${table.search_text} like lower(${likePattern(value)})`),
-    tag: filter(Type.Array(text(128), { maxItems: 50 }), tags => sql`${table}.tags @> ${textList(tags)}::text[]`),
-    ...fieldFilters(kind),
-    health: healthFilter(kind),
-    origin: equals(table.origin, oneOf(origins)),
-    drifted: isOn(table.drifted),
-    updated_from: filter(instant(), value => gte(table.updated_at, new Date(value))),
-    trashed: filter(flag(), () => undefined),
-    sort: filter(oneOf(Object.keys(kind.sorts)), () => undefined),
-    ...kind.filters,
-  }
-  const within: Readonly<Record<string, ReturnType<typeof filter>>> = parent
-    ? { parent_id: equals(columnNamed(table, parent.column), uuid()) }
-    : {}
-  return {
-    filters,
-    table,
-    scope: ofCompany(table.company_id),
-    order: kind.sorts[kind.usualSort] ?? [],
-    sorts: kind.sorts,
-    pageBy: 'ids' as const,
-    within,
-    select: (db: Executor) => selectRows(kind, db),
-    always: (given: Values, asker: { readonly caller: { readonly permissions: ReadonlySet<string> } }) => {
-      const isTrash = flagOf(given.trashed as Parameters<typeof flagOf>[0]) === true
-      if (isTrash && !asker.caller.permissions.has(info.permissions.manage))
-        throw permissionDenied(info.permissions.manage)
-      return ofWhich(kind, isTrash ? 'deleted' : 'kept')
-    },
-  }
-}
-
-/** A list of texts as one parameter of a raw query. */
-const textList = (texts: readonly string[]): string =>
-  `{${texts.map(each => `"${each.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`).join(',')}}`

@@ -2,8 +2,8 @@
 // decisions G-65 to G-69). version counts user edits; sync_version is the feed's cursor.
 import { randomUUID } from 'node:crypto'
 import { and, eq } from 'drizzle-orm'
-import { ruleFaults } from '../../../core/alerting/rules/compile-rule.ts'
 import type { RuleKind, RuleScope, Severity } from '../../../core/alerting/rules/rule.ts'
+import { ruleFaults } from '../../../core/alerting/rules/rule-faults.ts'
 import type { Unchecked } from '../../../core/json-object.ts'
 import { auditRequest, changesBetween } from '../audit/audit.ts'
 import { reloadCollectors } from '../collectors/collector-jobs.ts'

@@ -1,5 +1,6 @@
 // GET /search: three steps, each bounded, and at most 300 candidates that are ranked. An index cannot order by
-// similarity, so the set must be small before it is sorted.
+// similarity, so the set must be small before it is sorted. What of a row is found is said where its trigger is made
+// (those that call keep_search_document in sql/hub).
 import { Type } from '@sinclair/typebox'
 import { type SQL, sql } from 'drizzle-orm'
 import { parseAddress } from '../../../core/network/ip-address.ts'

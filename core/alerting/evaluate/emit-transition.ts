@@ -1,5 +1,5 @@
-// Which events the openings, closings and reminders of a state emit, and which ones flapping withholds (document 2
-// "Flapping", decisions G-76, G-85).
+// Which events the openings and closings of a state emit, and which ones flapping withholds (document 2 "Flapping",
+// decisions G-76, G-85).
 
 import type { EvaluationState } from '../state/evaluation-state.ts'
 import { type EvaluatedRule, isWorse } from './evaluate-sample.ts'
@@ -81,19 +81,6 @@ function flapOf(evaluation: EvaluationState, row: number): FlapState {
     evaluation.flapping.set(row, flap)
   }
   return flap
-}
-
-/**
- * Emits a reminder of a FIRING alert when it is due and the series is not flapping. Measured in wall time (decision
- * G-76).
- */
-export function remind(evaluation: EvaluationState, row: number, rule: EvaluatedRule, nowMs: number): void {
-  const { states } = evaluation
-  const activeRow = states.activeRow[row]!
-  const notifiedAtMs = states.active.notifiedAtMs[activeRow]!
-  if (nowMs - notifiedAtMs < rule.compiled.renotifyMs || evaluation.flapping.get(row)?.isFlapping) return
-  states.active.notifiedAtMs[activeRow] = nowMs
-  emit(evaluation, row, rule, { type: 'alert.reminder', occurredAtMs: nowMs, value: states.lastValue[row]! })
 }
 
 /** Emits the next event of a state: stamps seq and suppression, and marks the state for the journal. */

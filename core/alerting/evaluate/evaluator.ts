@@ -8,8 +8,9 @@ import type { EvaluationState } from '../state/evaluation-state.ts'
 import { dropIdleSeries } from '../state/removal.ts'
 import { FIRING, NO_ROW, OK } from '../state/state-table.ts'
 import { batchSeen } from './agent-down.ts'
-import { closed, opened, remind } from './emit-transition.ts'
+import { closed, opened } from './emit-transition.ts'
 import { advance, type EvaluatedRule, evaluateReturned, type Transition, violates } from './evaluate-sample.ts'
+import { remind } from './reminder.ts'
 
 /** The number of series without a state that a server may keep; above it they are dropped. */
 const IDLE_SERIES_MAX = 2000

@@ -8,10 +8,11 @@ import { removeState } from '../state/removal.ts'
 import type { ServerSeries } from '../state/server-series.ts'
 import { FIRING, NO_ROW, OK } from '../state/state-table.ts'
 import { sweepPresence } from './agent-down.ts'
-import { emit, remind } from './emit-transition.ts'
+import { emit } from './emit-transition.ts'
 import type { EvaluatedRule } from './evaluate-sample.ts'
 import { isForgettable, isStable } from './flapping.ts'
 import { applyNoData, hasNoData } from './no-data.ts'
+import { remind } from './reminder.ts'
 
 /**
  * Sweeps the servers whose indexes lie in [from, to); a caller that must not block sweeps in slices. `startedAtMs`:

@@ -1,5 +1,7 @@
 // Which rules a series is bound to: by metric, scope and labels. Matching runs once for each series and version of the
-// company's rules; what a change of the rules does to states that are there is decided in apply-rule-change.ts.
+// company's rules. Which servers a scope means by tag, role or place is decided by the hub (apps/hub/scopes/scope.ts),
+// which resolves it to ids; what a change of the rules does to states that are there is decided in
+// apply-rule-change.ts.
 
 import type { EvaluationState } from '../state/evaluation-state.ts'
 import { labelsOf, type SeriesDefinition } from '../state/series-dictionary.ts'

@@ -1,5 +1,5 @@
 // A rule as feed and API carry it, and its compiled form (document 2 "Rule"; decisions G-65, G-68, G-69).
-// compile-rule.ts says what is wrong with a rule and compiles it; what stands here runs in browsers too.
+// rule-faults.ts says what is wrong with a rule, compile-rule.ts compiles it; what stands here runs in browsers too.
 import type { UncheckedRecord } from '../../sync/feed.ts'
 import type { RawMatchers } from './matchers.ts'
 import type { Matcher } from './matches-labels.ts'

@@ -1,7 +1,8 @@
 // What a rule may say, and what the collector makes of one that it may not.
 import { expect, test } from 'bun:test'
-import { compileRule, ruleFaults } from '../../../core/alerting/rules/compile-rule.ts'
+import { compileRule } from '../../../core/alerting/rules/compile-rule.ts'
 import { compileRuleSet } from '../../../core/alerting/rules/compile-rule-set.ts'
+import { ruleFaults } from '../../../core/alerting/rules/rule-faults.ts'
 import { changedCompanies, emptyRuleSet } from '../../../core/alerting/rules/rule-set.ts'
 
 const good = {

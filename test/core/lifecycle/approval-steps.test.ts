@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { slaStateOf, tick } from '../../../core/lifecycle/approval-clock.ts'
 import {
   decide,
   deciders,
@@ -7,9 +8,7 @@ import {
   mayDecide,
   type StepPeople,
   type StepRule,
-  slaStateOf,
   type Ticket,
-  tick,
 } from '../../../core/lifecycle/approval-steps.ts'
 import { workflowsFor } from '../../../core/lifecycle/workflows-needed.ts'
 
