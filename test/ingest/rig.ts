@@ -19,6 +19,7 @@ import { createCollectorMetrics } from '../../apps/collector/telemetry.ts'
 import { EntryReader } from '../../core/bus/entry.ts'
 import { sha256Hex } from '../../core/series/hash.ts'
 import { type MetricsAck, MetricsAckSchema, MetricsBatchSchema } from '../../proto/gen/svc/agent/v1/agent_pb.ts'
+import { bundledThread } from '../support/bundled-thread.ts'
 import { RigClock } from './clock.ts'
 import { hubToken, id, ScriptedHub } from './scripted-hub.ts'
 
@@ -146,7 +147,7 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
       ? null
       : {
           count: listenerThreads,
-          url: options.listenerThread ?? listenerThreadUrl,
+          url: options.listenerThread ?? (await bundledThread(listenerThreadUrl)),
           onFailure: (error: Error) => void failures.push(error),
         }
   const ingest = await startIngest({ ...shared, config, registry, bus, checks, threads })

@@ -17,6 +17,7 @@ import { createCollectorMetrics } from '../../apps/collector/telemetry.ts'
 import { openWorkerStorage } from '../../apps/collector/worker/storage/open-storage.ts'
 import { type RunningWorker, startWorker } from '../../apps/collector/worker/worker.ts'
 import { hubToken, id, ScriptedHub } from '../ingest/scripted-hub.ts'
+import { bundledThread } from '../support/bundled-thread.ts'
 import { entryOf, freshDatabase } from '../support/clickhouse.ts'
 import { startClickHouseServer } from '../support/clickhouse-server.ts'
 import { startTestRedis, type TestRedis } from '../support/redis.ts'
@@ -113,7 +114,7 @@ export class Workers {
       registry,
       hub,
       nowMs: Date.now,
-      shardThreadUrl: new URL('../worker/clocked-shard-thread.ts', import.meta.url),
+      shardThreadUrl: await bundledThread(new URL('../worker/clocked-shard-thread.ts', import.meta.url)),
       samplesThreadUrl: new URL(join(root, 'apps/collector/worker/samples/samples-thread.ts'), import.meta.url),
       threads: 2,
       reloadAgentFeeds: null,

@@ -13,6 +13,7 @@ import { AgentRegistry } from '../../apps/collector/store/registry/registry.ts'
 import { type CollectorMetrics, createCollectorMetrics } from '../../apps/collector/telemetry.ts'
 import { type RunningWorker, startWorker } from '../../apps/collector/worker/worker.ts'
 import { hubToken, id, ScriptedHub } from '../ingest/scripted-hub.ts'
+import { bundledThread } from '../support/bundled-thread.ts'
 import { engineUrl, entryOf, freshDatabase, type TestSeries } from '../support/clickhouse.ts'
 import { until } from '../support/until.ts'
 import { ownClock } from './clock.ts'
@@ -185,7 +186,7 @@ export class WorkerRig {
             timeoutMs: this.options.hubTimeoutMs ?? 2000,
           }),
       nowMs: Date.now,
-      shardThreadUrl: new URL('./clocked-shard-thread.ts', import.meta.url),
+      shardThreadUrl: await bundledThread(new URL('./clocked-shard-thread.ts', import.meta.url)),
       samplesThreadUrl: new URL(join(root, 'apps/collector/worker/samples/samples-thread.ts'), import.meta.url),
       threads: 2,
       reloadAgentFeeds: null,
