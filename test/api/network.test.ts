@@ -49,7 +49,7 @@ describe('subnets', () => {
     expect(await faultsOf(call('PATCH', `/subnets/${one.id}`, { cidr: '10.0.0.1/24' }))).toEqual([422, ['cidr']])
   })
 
-  test('[RES-220] [RES-236] [RES-223] the tree is what lies in what, for blocks and addresses', async () => {
+  test('[RES-220] [RES-236] [RES-223] [RES-015] the tree is what lies in what, for blocks and addresses', async () => {
     await company()
     const a = await subnet('10.0.1.0/24')
     const b = await subnet('10.0.2.0/24')
@@ -71,6 +71,16 @@ describe('subnets', () => {
     expect([(await shown(a.id)).parent_id, (await shown(a.id)).depth, await held()]).toEqual([top.id, 1, top.id])
     const refused = await call('DELETE', `/subnets/${top.id}`)
     expect([refused.status, refused.body.reason, refused.body.referrers[0].name]).toEqual([409, 'in_use', '10.0.3.7'])
+    await data(call('POST', '/servers', { name: 'in-it', subnet_id: top.id }))
+    const { referrers, referrers_total } = (await call('DELETE', `/subnets/${top.id}`)).body
+    const named = [referrers.map((each: Json) => [each.kind, each.name]), referrers_total]
+    expect(named).toEqual([
+      [
+        ['server', 'in-it'],
+        ['ip_address', '10.0.3.7'],
+      ],
+      2,
+    ])
   })
 
   test('a random order of creating and deleting leaves the tree that containment says', async () => {

@@ -29,7 +29,7 @@ import {
   textField,
 } from '../resources/field.ts'
 import { columnNamed, defineKind, type NewWrite, type RowOf, type Write, type Written } from '../resources/kind.ts'
-import { inUse } from '../resources/references.ts'
+import { type Referrers, refuseInUse } from '../resources/references.ts'
 import { arrangeTree, lockTree } from './subnet-tree.ts'
 import { deriveSubnets, usageResponse } from './subnet-usage.ts'
 
@@ -168,17 +168,16 @@ async function refuseLeaving(tx: Tx, before: Subnet, next: Subnet): Promise<void
   if (left) throw invalidField('cidr', 'leaves_outside')
 }
 
-/** Throws 409 when addresses would be left without any subnet (R-075). */
-async function refuseOrphans(tx: Tx, row: Subnet): Promise<void> {
-  if (row.parent_id !== null) return
+/** The addresses that would be left without any subnet (R-075): they keep it, as what names it does. */
+async function orphans(tx: Tx, row: Subnet): Promise<Referrers> {
+  if (row.parent_id !== null) return { seen: [], total: 0 }
   const addresses = await tx.db.execute<{ id: string; name: string; total: number }>(sql`
     select id, name, (count(*) over ())::int as total from ip_addresses where subnet_id = ${row.id} and deleted_at is null
     order by address limit 20`)
-  if (addresses.length === 0) return
-  throw inUse(
-    addresses.map(({ id: addressId, name }) => ({ kind: 'ip_address', id: addressId, name, field: 'subnet_id' })),
-    addresses[0]?.total ?? 0,
-  )
+  return {
+    seen: addresses.map(({ id: addressId, name }) => ({ kind: 'ip_address', id: addressId, name, field: 'subnet_id' })),
+    total: addresses[0]?.total ?? 0,
+  }
 }
 
 /** Subnets without a name get their block, or with it their address space where another one has that name. */
@@ -246,7 +245,8 @@ export const subnetKind = defineKind({
     afterWrite,
     beforeInserts,
     afterInserts,
-    beforeDelete: ({ tx, row }) => refuseOrphans(tx, row),
+    beforeDelete: async ({ tx, editor, row }) =>
+      refuseInUse(editor, tx, 'subnet', [row.id], [], await orphans(tx, row)),
     derive: deriveSubnets,
   },
 })

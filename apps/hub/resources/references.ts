@@ -89,6 +89,7 @@ export const referenceFaults = async (
   (await referenceFaultsOf(editor, tx, info, [{ before, next }]))[0] ?? new Map<string, Words>()
 
 type Referrer = { readonly kind: string; readonly id: string; readonly name: string; readonly field: string }
+export type Referrers = { readonly seen: readonly Referrer[]; readonly total: number }
 
 const namesOne = (reference: Reference, kind: string, ids: readonly string[]): SQL => {
   const { column, isList, isText, kindColumn, isAddress, among } = reference
@@ -110,7 +111,7 @@ async function referrersOf(
   kind: string,
   ids: readonly string[],
   without: readonly string[],
-): Promise<{ readonly seen: readonly Referrer[]; readonly total: number }> {
+): Promise<Referrers> {
   const seen: Referrer[] = []
   let total = 0
   for (const info of editor.hub.kinds.values()) {
@@ -132,22 +133,26 @@ async function referrersOf(
 }
 
 /** 409 with reason in_use. */
-export const inUse = (referrers: readonly Referrer[], total: number): ApiError =>
+const inUse = (referrers: readonly Referrer[], total: number): ApiError =>
   new ApiError(409, 'conflict', words('referred_to', { count: total }), {
     reason: 'in_use',
     members: { referrers, referrers_total: total },
   })
 
-/** Throws 409 when others name one of the resources; those of the kinds `without` go with them. */
+/**
+ * Throws 409 when others name one of the resources; those of the kinds `without` go with them. `also`: what keeps them
+ * without a reference.
+ */
 export async function refuseInUse(
   editor: Editor,
   tx: Tx,
   kind: string,
   ids: readonly string[],
   without: readonly string[] = [],
+  also: Referrers = { seen: [], total: 0 },
 ): Promise<void> {
   const { seen, total } = await referrersOf(editor, tx.db, kind, ids, without)
-  if (total > 0) throw inUse(seen, total)
+  if (total + also.total > 0) throw inUse([...seen, ...also.seen].slice(0, REFERRERS_MAX), total + also.total)
 }
 
 /** The kinds whose rows are parts of resources of a kind. */
