@@ -199,6 +199,7 @@ describe('pools and members', () => {
     expect(await faults('PATCH', one, { pool_id: foreign.id })).toEqual(['pool_id'])
     const rules = [{ pool_id: vs.pool_id }, { path_prefix: '/x', pool_id: foreign.id }]
     expect(await faults('PATCH', one, { rules })).toEqual(['rules.1.pool_id'])
+    expect(await faults('PATCH', one, { rules: [null, 'x', 1] })).toEqual(['rules.0', 'rules.1', 'rules.2'])
     expect(await faults('PATCH', one, { certificate_ids: [crypto.randomUUID()] })).toEqual(['certificate_ids'])
     const registered = await made('/ips', { address: '192.0.2.1' })
     const [row] = await got(`${list}?name=WWW`)

@@ -17,6 +17,13 @@ function removedFaults(kind: Pick<Kind, 'fields'>, given: Unchecked): Map<string
   return faults
 }
 
+/** Whether a value is of the type that a schema says; of a list, whether all its members are. */
+function isOfType({ type, items }: Unchecked, value: unknown): boolean {
+  if (type === 'array') return Array.isArray(value) && (!isObject(items) || value.every(each => isOfType(items, each)))
+  if (type === 'object') return isObject(value)
+  return type === undefined || (type === 'integer' ? 'number' : type) === typeof value
+}
+
 /** The faults that schemas cannot express, by field. */
 function ownFaults(kind: Pick<Kind, 'fields'>, given: Unchecked): Map<string, Words> {
   const faults = new Map<string, Words>()
@@ -24,9 +31,7 @@ function ownFaults(kind: Pick<Kind, 'fields'>, given: Unchecked): Map<string, Wo
     const member = given[name]
     if (!check || member === undefined || member === null || member === '') continue
     // A check is only asked about values of its field's type; the schema names the others.
-    const isOfType =
-      value.type === 'array' ? Array.isArray(member) : value.type === typeof member || value.type === undefined
-    const fault = isOfType ? check(member as never) : null
+    const fault = isOfType(value, member) ? check(member as never) : null
     if (fault instanceof Map) for (const [part, text] of fault) faults.set(`${name}.${part}`, text)
     else if (fault) faults.set(name, fault as Words)
   }
