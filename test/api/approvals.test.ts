@@ -77,6 +77,11 @@ describe('workflows', () => {
       ],
     })
     const path = `/approvals/workflows/${made.id}`
+    // It said nothing of its hours, so it goes on following the setting.
+    await hub.hub.database.client`
+      insert into setting_values (key, company_id, value) values ('approvals.expire_hours', ${own.companyId}, '24')`
+    expect((await own.call('GET', path)).body.data.expire_hours).toBe(24)
+    await hub.hub.database.client`delete from setting_values where company_id = ${own.companyId}`
     expect((await own.call('PATCH', path, { priority: 8 })).body.data).toMatchObject({ priority: 8, version: 2 })
     const added = await own.call('POST', `${path}/steps`, step([carol], { position: 1, name: 'first' }))
     expect([added.status, added.body.data.position]).toEqual([201, 1])

@@ -68,6 +68,9 @@ describe('enrollment', () => {
     expect(await rig.client('x').enroll('nothing')).toMatchObject({ status: 401, code: 'invalid_code' })
     rig.hub.script = ({ path }) => (path.endsWith('/enroll') ? rig.hub.error(422, 'quota_exceeded') : null)
     expect(await rig.client('x').enroll('code')).toMatchObject({ status: 422, code: 'quota_exceeded' })
+    rig.hub.script = ({ path }) =>
+      path.endsWith('/enroll') ? rig.hub.error(422, 'invalid_data', {}, 'server_id: has a scan host') : null
+    expect(await rig.client('x').enroll('code')).toMatchObject({ status: 422, code: 'server_taken' })
     rig.hub.script = ({ path }) => (path.endsWith('/enroll') ? rig.hub.error(500, 'server_error') : null)
     expect(await rig.client('x').enroll('code')).toMatchObject({ status: 503, code: 'unavailable' })
     rig.hub.script = () => null

@@ -63,8 +63,8 @@ export class ScriptedHub {
     return Response.json({ data, server_time: new Date().toISOString() }, { status })
   }
 
-  error(status: number, code: string, headers: Record<string, string> = {}): Response {
-    const body = { error: { code, message: `${code} is the reason` }, server_time: new Date().toISOString() }
+  error(status: number, code: string, headers: Record<string, string> = {}, message?: string): Response {
+    const body = { error: { code, message: message ?? `${code} is the reason` }, server_time: new Date().toISOString() }
     return Response.json(body, { status, headers })
   }
 

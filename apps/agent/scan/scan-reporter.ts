@@ -36,6 +36,9 @@ type ReporterParts = {
 /** A call whose answer never came is made again as it was for so long: the matcher then answers what it answered. */
 const SAME_CALL_MS = 240_000
 
+/** Refusals of a code that may end: a plan may get room, a clock be set right, the server's older host be revoked. */
+const MENDED_ELSEWHERE: ReadonlySet<string> = new Set(['quota_exceeded', 'clock_skew', 'server_taken'])
+
 const codeHashOf = (code: string): string => (code === '' ? '' : sha256Hex(code))
 
 /** The host when the matcher takes its reports, as far as is known; else null. */
@@ -140,8 +143,7 @@ export class ScanReporter {
   #refuseEnrollment(reply: ScanReply, codeHash: string): void {
     const { store, log } = this.#parts
     const isFinal = reply.kind === 'answer' && [400, 401, 409, 413, 422].includes(reply.status)
-    // A plan may get room, and a clock be set right; a wrong code stays wrong.
-    if (!isFinal || reply.code === 'quota_exceeded' || reply.code === 'clock_skew') {
+    if (!isFinal || MENDED_ELSEWHERE.has(reply.code ?? '')) {
       this.#tryLater(reply, isFinal ? 'not_enrolled' : 'unreachable')
       return
     }

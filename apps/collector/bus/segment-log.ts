@@ -47,6 +47,8 @@ export class SegmentLog {
   private readonly spare: number[] = []
   /** The file that is made ahead of its use. */
   private preparing: { readonly file: number; readonly done: Promise<void> } | null = null
+  /** Once a segment, whatever came of it. */
+  private hasTried = false
   private isClosed = false
   private file: number
   /** In the present segment. */
@@ -117,12 +119,21 @@ export class SegmentLog {
 
   /** Once a segment is half full: sees to it that there is a file for the next one. */
   private prepare(): void {
-    if (this.preparing || this.spare.length > 0 || this.isClosed || this.commits < COMMITS_OF_A_HALF) return
+    if (this.hasTried || this.spare.length > 0 || this.isClosed || this.commits < COMMITS_OF_A_HALF) return
+    this.hasTried = true
     const file = this.newFile()
     const done = this.makeSpare(file).finally(() => {
       this.preparing = null
     })
     this.preparing = { file, done }
+  }
+
+  private removeFile(path: string): void {
+    try {
+      rmSync(path, { force: true })
+    } catch {
+      // What is left of it is removed at the next start.
+    }
   }
 
   /** A disk that does not take it will be told of by the commit that needs it. */
@@ -135,7 +146,7 @@ export class SegmentLog {
       await writeZeros(path, folder, () => this.isClosed)
       this.spare.push(file)
     } catch {
-      rmSync(path, { force: true })
+      this.removeFile(path)
     }
   }
 
@@ -163,6 +174,7 @@ export class SegmentLog {
     this.file = file
     this.segments.push(segment)
     this.commits = 0
+    this.hasTried = this.preparing !== null
     this.end = { last: this.end.last, segment: segment.first, offset: 0 }
   }
 

@@ -7,6 +7,9 @@ const SERVING = 1
 /** A turn that is not over by then is not waited for: SQLite's own lock still keeps the two apart. */
 const WAIT_MS = 10_000
 
+/** Tickets begin anew after 2^31. */
+const isAtLeast = (ticket: number, other: number): boolean => ((ticket - other) | 0) >= 0
+
 export const newTurns = (): SharedArrayBuffer => new SharedArrayBuffer(2 * Int32Array.BYTES_PER_ELEMENT)
 
 export class WriteTurns {
@@ -21,13 +24,26 @@ export class WriteTurns {
   run<T>(write: () => T): T {
     const { tickets } = this
     const ticket = Atomics.add(tickets, NEXT, 1)
-    for (let serving = Atomics.load(tickets, SERVING); serving !== ticket; serving = Atomics.load(tickets, SERVING))
+    for (;;) {
+      const serving = Atomics.load(tickets, SERVING)
+      if (isAtLeast(serving, ticket)) break
       if (Atomics.wait(tickets, SERVING, serving, WAIT_MS) === 'timed-out') break
+    }
     try {
       return write()
     } finally {
-      Atomics.add(tickets, SERVING, 1)
-      Atomics.notify(tickets, SERVING)
+      this.serve(ticket + 1)
     }
+  }
+
+  /** Whose turn it is next. A thread that ended in the middle of its turn is passed over by the one behind it. */
+  private serve(next: number): void {
+    const { tickets } = this
+    for (;;) {
+      const serving = Atomics.load(tickets, SERVING)
+      if (isAtLeast(serving, next)) return
+      if (Atomics.compareExchange(tickets, SERVING, serving, next) === serving) break
+    }
+    Atomics.notify(tickets, SERVING)
   }
 }

@@ -1,7 +1,8 @@
 // How long a ticket may wait where its workflow says nothing: a setting, which a company may have of its own.
 import type { Hub } from '../hub-context.ts'
+import type { Executor } from '../platform/db/connect.ts'
 
-const DEFAULT_HOURS = 168
+export const TICKET_HOURS_DEFAULT = 168
 
-export const ticketHours = async (hub: Hub, companyId: string): Promise<number> =>
-  (await hub.state.valueIn(hub.database.db, companyId, 'approvals.expire_hours')) ?? DEFAULT_HOURS
+export const ticketHours = async (hub: Hub, db: Executor, companyId: string): Promise<number> =>
+  (await hub.state.valueIn(db, companyId, 'approvals.expire_hours')) ?? TICKET_HOURS_DEFAULT

@@ -7,6 +7,7 @@ import { approvalWorkflows } from '../platform/db/schema-iac.ts'
 import { users } from '../platform/db/schema-identity.ts'
 import { collection, filter, isOn, ofCompany, search } from '../platform/http/collection.ts'
 import { oneOf } from '../platform/http/request-schema.ts'
+import { TICKET_HOURS_DEFAULT } from './ticket-hours.ts'
 import { workflowActions, workflowResponse } from './workflow-response.ts'
 
 export type StepRow = {
@@ -30,6 +31,12 @@ const STEPS: SQL<readonly StepRow[]> =
     'user_ids', s.user_ids, 'required', s.required, 'sla_hours', s.sla_hours, 'on_overdue', s.on_overdue,
     'escalate_to', s.escalate_to) order by s.position), '[]')
   from approval_steps s left join roles r on r.id = s.role_id where s.workflow_id = approval_workflows.id)`
+
+/** The hours of a workflow, else those of the setting: the company's own, or that for all (R-066). */
+const HOURS: SQL<number> = sql`coalesce(${approvalWorkflows.expireHours}, (select (v.value #>> '{}')::int
+  from setting_values v where v.key = 'approvals.expire_hours'
+    and (v.company_id = ${approvalWorkflows.companyId} or v.company_id is null) order by v.company_id limit 1),
+  ${sql.raw(String(TICKET_HOURS_DEFAULT))})`
 
 const creator = alias(users, 'creator')
 const updater = alias(users, 'updater')
@@ -67,6 +74,7 @@ export const workflowCollection = collection({
       .select({
         workflow: approvalWorkflows,
         steps: STEPS,
+        hours: HOURS,
         creator: { id: creator.id, name: creator.name },
         updater: { id: updater.id, name: updater.name },
       })
@@ -76,7 +84,7 @@ export const workflowCollection = collection({
   order: [asc(approvalWorkflows.priority), asc(sql`lower(${approvalWorkflows.name})`), asc(approvalWorkflows.id)],
   pageBy: 'ids',
   response: workflowResponse,
-  present: ({ workflow, steps, creator, updater }) => ({
+  present: ({ workflow, steps, hours, creator, updater }) => ({
     id: workflow.id,
     company_id: workflow.companyId,
     name: workflow.name,
@@ -87,7 +95,7 @@ export const workflowCollection = collection({
     enabled: workflow.enabled,
     allow_self: workflow.allowSelf,
     distinct_approvers: workflow.distinctApprovers,
-    expire_hours: workflow.expireHours,
+    expire_hours: hours,
     version: workflow.version,
     steps: steps.map(presentStep),
     created_by: creator,

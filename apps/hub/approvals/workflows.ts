@@ -15,7 +15,6 @@ import { type Words, words } from '../platform/http/api-texts.ts'
 import { isUuid } from '../platform/http/request-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { checkVersion } from '../resources/write-resource.ts'
-import { ticketHours } from './ticket-hours.ts'
 import { type StepRow, type WorkflowRow, workflowCollection } from './workflow-list.ts'
 import { STEPS_MAX, workflowActions } from './workflow-response.ts'
 
@@ -203,7 +202,7 @@ export async function createWorkflow(
           enabled,
           allowSelf: input.allow_self ?? false,
           distinctApprovers: input.distinct_approvers ?? false,
-          expireHours: input.expire_hours ?? (await ticketHours(context.hub, companyId)),
+          expireHours: input.expire_hours ?? null,
           createdBy: caller.user.id,
           updatedBy: caller.user.id,
         })
@@ -230,8 +229,8 @@ const requireStep = (row: WorkflowRow): void => {
   if (row.steps.length === 0) throw invalidField('steps', 'list_min', { min: 1 })
 }
 
-/** The columns of a workflow after a change; `defaultHours` are those of the setting. */
-const columnsAfter = (workflow: WorkflowRow['workflow'], input: WorkflowInput, defaultHours: number) => ({
+/** The columns of a workflow after a change. */
+const columnsAfter = (workflow: WorkflowRow['workflow'], input: WorkflowInput) => ({
   name: input.name ?? workflow.name,
   kinds: input.kinds === undefined ? workflow.kinds : [...(input.kinds ?? [])],
   actions: input.actions === undefined ? workflow.actions : actionsOf(input.actions),
@@ -240,7 +239,7 @@ const columnsAfter = (workflow: WorkflowRow['workflow'], input: WorkflowInput, d
   enabled: input.enabled ?? workflow.enabled,
   allowSelf: input.allow_self ?? workflow.allowSelf,
   distinctApprovers: input.distinct_approvers ?? workflow.distinctApprovers,
-  expireHours: input.expire_hours === undefined ? workflow.expireHours : (input.expire_hours ?? defaultHours),
+  expireHours: input.expire_hours === undefined ? workflow.expireHours : input.expire_hours,
 })
 
 /** Throws 412 or 409 for one that is another version than the caller knows (R-003). */
@@ -253,7 +252,7 @@ export const updateWorkflow = (
     const { workflow } = before
     checkVersion(workflow, { ifMatch: context.header('if-match'), version: version ?? null })
     if (input.enabled === true) requireStep(before)
-    const columns = columnsAfter(workflow, input, await ticketHours(context.hub, context.companyId))
+    const columns = columnsAfter(workflow, input)
     if (isDeepStrictEqual({ ...workflow, ...columns }, workflow)) return UNCHANGED
     await refuseTakenName(tx.db.update(approvalWorkflows).set(columns).where(eq(approvalWorkflows.id, id)).execute())
     return touch(tx, context, before)

@@ -90,7 +90,7 @@ async function storePlan(
     tags: plan.items[index]?.tags ?? [],
     company: [row.companyId, row.company],
   }))
-  await openTickets(hub, tx, { ...run, requesterIds }, asking, await ticketHours(hub, run.companyId))
+  await openTickets(hub, tx, { ...run, requesterIds }, asking, await ticketHours(hub, tx.db, run.companyId))
   const outcome = plan.errors.length > 0 ? `${plan.errors.length} errors` : plan.title
   const text =
     plan.untried.length === 0

@@ -11,6 +11,7 @@ import { hubEditor } from '../resources/editor.ts'
 import { insertResource } from '../resources/write-resource.ts'
 import { raiseAgentsOf } from '../servers/bulk.ts'
 import { ipAddressKind } from './ip-address.ts'
+import { lockTreeShared } from './subnet-tree.ts'
 
 /** Loopback and link-local addresses stand on every host. */
 const LOCAL = new IpRanges(['127.0.0.0/8', '169.254.0.0/16', '::1/128', 'fe80::/10'])
@@ -48,6 +49,8 @@ function observedIn({ companyId, serverId, facts }: Report): Observed[] {
 export async function storeObservations(hub: Hub, tx: Tx, reports: readonly Report[]): Promise<void> {
   const rows = reports.flatMap(observedIn)
   if (rows.length === 0) return
+  // Before any row: what is noted of addresses writes them, and making one locks the tree.
+  for (const companyId of [...new Set(rows.map(row => row.company_id))].sort()) await lockTreeShared(tx, companyId)
   await tx.db.execute(sql`
     insert into ip_observations (company_id, server_id, address, interface, first_seen_at, last_seen_at)
     select x.company_id, x.server_id, x.address, x.interface, now(), now()

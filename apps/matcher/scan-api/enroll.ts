@@ -90,13 +90,16 @@ const forHub = (body: EnrollBody) => ({
 /** A refusal of the hub as the agent is told. */
 function refusalOf(context: ScanContext, response: Exclude<HubResponse, { kind: 'ok' }>, address: string): ApiError {
   if (response.kind === 'refused') {
-    const { status, code, retryAfterSeconds } = response
+    const { status, code, message, retryAfterSeconds } = response
     if (status === 401 && !isOwnTokenRefused(status, code)) {
       context.limits.countWrongCode(address)
       return new ApiError(401, 'invalid_code', 'the code is not known, was used, or has expired')
     }
     if (status === 422 && code === 'quota_exceeded')
       return new ApiError(422, code, "the plan's number of scan hosts is reached")
+    // The agent names no server, the code does.
+    if (status === 422 && message.startsWith('server_id:'))
+      return new ApiError(422, 'server_taken', 'the server of this code has a scan host, which must be revoked first')
     if (status === 422) return new ApiError(422, 'invalid', 'the hub refuses what is said of this host')
     context.log.warn({ reason: describeResponse(response) }, 'cannot enroll a scan host')
     if (code === PACED)

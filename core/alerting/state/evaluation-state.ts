@@ -84,6 +84,11 @@ export class EvaluationState {
     return events
   }
 
+  /** Events that `drainEvents` would return. */
+  get eventCount(): number {
+    return this.events.length
+  }
+
   push(event: AlertEvent): void {
     this.events.push(event)
   }

@@ -193,6 +193,15 @@ test('[MAT-037] [MAT-045] a code that is not taken is not tried again, another o
   await rig.calls('/report', 1)
 })
 
+test('[MAT-037] a code for a server that has a scan host is tried again, since that one may be revoked', async () => {
+  await using rig = new LaneRig()
+  rig.matcher.next('/enroll', () => scanError(422, 'server_taken'))
+  rig.start()
+  await rig.calls('/enroll', 1)
+  expect(rig.status).toMatchObject({ reason: 'not_enrolled', last_error: 'server_taken: said server_taken' })
+  await rig.calls('/report', 1, 30 * HOUR_MS)
+})
+
 test('[MAT-038] an enrollment whose answer was lost is made again with the same key', async () => {
   await using rig = new LaneRig()
   rig.matcher.next('/enroll', cut, () => scanError(503, 'unavailable'))

@@ -31,6 +31,8 @@ import type { FromShardThread, ServerAttributesUpdate, ShardLoopConfig } from '.
 import { ShardSaver } from './shard-saver.ts'
 
 const READ_BYTES = 4 * 1024 * 1024
+/** About so many events are committed at once: over Redis that is one call of a script, for which all others wait. */
+const EVENTS_A_COMMIT = 2_000
 /** Servers and states that are swept before the loop reads the bus again. */
 const SERVERS_A_SLICE = 1_000
 const STATES_A_SLICE = 20_000
@@ -407,6 +409,7 @@ export class ShardLoop {
       }
       assert(position === last + 1, 'a group of the bus holds the entries that it says')
       this.position = last
+      if (this.evaluation.eventCount >= EVENTS_A_COMMIT) this.commit()
     }
     // Once for all groups: a replay is as many commits as reads, each of which waits for the disk.
     this.commit()
