@@ -61,6 +61,8 @@ type Shown = {
   /** The names of the columns. */
   readonly columns: string
   readonly rows: readonly unknown[]
+  /** Which rows they are, in their order. */
+  readonly keys: string
   /** The first row that is drawn. */
   readonly from: number
 }
@@ -68,10 +70,10 @@ type Shown = {
 /** Keeps the widths of the columns of a table. */
 export function useColumnWidths(
   table: RefObject<HTMLTableElement | null>,
-  { question, columns, rows, from }: Shown,
+  { question, columns, rows, keys, from }: Shown,
 ): void {
   const widths = useRef<Widths | null>(null)
-  const answered = useRef(question)
+  const answered = useRef({ question, keys })
   useLayoutEffect(() => {
     const { current } = table
     if (current === null) return
@@ -89,9 +91,12 @@ export function useColumnWidths(
   }, [])
   useLayoutEffect(() => widths.current?.find(), [columns, density.value])
   useLayoutEffect(() => {
-    if (answered.current === question) widths.current?.mend(true)
+    const before = answered.current
+    // The address asks another question at once; until its answer comes, the rows are those of the question before.
+    const isAnswered = before.question === question || before.keys !== keys
+    answered.current = { question: isAnswered ? question : before.question, keys }
+    if (before.question === question || !isAnswered) widths.current?.mend(true)
     else widths.current?.find()
-    answered.current = question
   }, [rows])
   useEffect(() => {
     const rest = setTimeout(() => widths.current?.mend(false), REST_MS)

@@ -69,6 +69,20 @@ const rowHeight = (body: HTMLElement | null): number =>
 
 const stepDown = (rows: number): number => Math.floor(rows / STEP) * STEP
 
+/**
+ * What the elements are, said of each: columns whose widths are kept have another `display`, and some browsers then
+ * take the elements for no table's any more.
+ */
+const role = {
+  table: 'table',
+  rowgroup: 'rowgroup',
+  row: 'row',
+  columnheader: 'columnheader',
+  rowheader: 'rowheader',
+  cell: 'cell',
+  presentation: 'presentation',
+} as const
+
 type Seen = { readonly from: number; readonly to: number }
 
 /** Which rows are seen, in a document that scrolls as a whole. */
@@ -148,8 +162,8 @@ function Spacer({ rows }: { readonly rows: number }) {
     if (row.current) row.current.style.height = `calc(var(--row) * ${rows})`
   }, [rows])
   return rows <= 0 ? null : (
-    <tr class="spacer" ref={row}>
-      <td />
+    <tr class="spacer" ref={row} role={role.presentation}>
+      <td role={role.presentation} />
     </tr>
   )
 }
@@ -240,19 +254,23 @@ export function Table<Row>(props: Props<Row>) {
   const from = Math.max(seen.from, offset)
   const to = Math.max(from, Math.min(seen.to, offset + rows.length))
   useWindows(seen, given, props.onOffset)
-  useColumnWidths(whole, { question: question.value, columns: columns.map(({ key }) => key).join(), rows, from })
+  useColumnWidths(whole, {
+    ...{ question: question.value, columns: columns.map(({ key }) => key).join(), rows, from },
+    keys: rows.map(keyOf).join(' '),
+  })
   const drawn = useDrawnRows(rows.slice(from - offset, to - offset), from + 2, props)
   return (
     <>
       <Waiting count={waiting} place={held} onRelease={release} />
       <table
         ref={whole}
+        role={role.table}
         class={props.isTall ? 'table tall' : 'table'}
         aria-label={props.label}
         aria-rowcount={total + 1}
       >
         <Head rows={rows} columns={columns} selection={selection} keyOf={keyOf} />
-        <tbody ref={body}>
+        <tbody ref={body} role={role.rowgroup}>
           <Spacer rows={from} />
           {drawn}
           <Spacer rows={total - to} />
@@ -265,10 +283,10 @@ export function Table<Row>(props: Props<Row>) {
 type HeadProps<Row> = Pick<Props<Row>, 'rows' | 'columns' | 'selection' | 'keyOf'>
 
 const Head = <Row,>({ rows, columns, selection, keyOf }: HeadProps<Row>) => (
-  <thead>
-    <tr aria-rowindex={1}>
+  <thead role={role.rowgroup}>
+    <tr role={role.row} aria-rowindex={1}>
       {selection ? (
-        <th scope="col" class="select">
+        <th scope="col" role={role.columnheader} class="select">
           <input
             type="checkbox"
             aria-label={t('select_all')}
@@ -278,7 +296,13 @@ const Head = <Row,>({ rows, columns, selection, keyOf }: HeadProps<Row>) => (
         </th>
       ) : null}
       {columns.map(column => (
-        <th key={column.key} scope="col" class={classOf(column)} aria-sort={ariaSort(param('sort'), column.sort)}>
+        <th
+          key={column.key}
+          scope="col"
+          role={role.columnheader}
+          class={classOf(column)}
+          aria-sort={ariaSort(param('sort'), column.sort)}
+        >
           <SortHead column={column} />
         </th>
       ))}
@@ -319,9 +343,9 @@ function useDrawnRows<Row>(rows: readonly Row[], firstIndex: number, table: Prop
 function TableRow<Row>({ row, rowIndex, isSelected, columns, selection, keyOf, nameOf }: RowProps<Row>) {
   const key = keyOf(row)
   return (
-    <tr aria-rowindex={rowIndex} data-key={key} aria-selected={selection ? isSelected : undefined}>
+    <tr role={role.row} aria-rowindex={rowIndex} data-key={key} aria-selected={selection ? isSelected : undefined}>
       {selection ? (
-        <td class="select">
+        <td role={role.cell} class="select">
           <input
             type="checkbox"
             aria-label={t('select_row', { name: nameOf(row) })}
@@ -332,11 +356,11 @@ function TableRow<Row>({ row, rowIndex, isSelected, columns, selection, keyOf, n
       ) : null}
       {columns.map(column =>
         column.isName ? (
-          <th key={column.key} scope="row" class="name">
+          <th key={column.key} scope="row" role={role.rowheader} class="name">
             {column.cell(row)}
           </th>
         ) : (
-          <td key={column.key} class={classOf(column)} data-title={column.title}>
+          <td key={column.key} role={role.cell} class={classOf(column)} data-title={column.title}>
             {column.cell(row)}
           </td>
         ),

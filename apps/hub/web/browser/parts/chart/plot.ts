@@ -122,7 +122,10 @@ export class Plot {
 
   remove(): void {
     plots.delete(this)
-    if (leading === this) leading = null
+    if (leading === this) {
+      leading = null
+      for (const other of plots) other.follow(null)
+    }
     this.plot.destroy()
   }
 
