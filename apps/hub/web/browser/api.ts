@@ -156,6 +156,14 @@ type BulkResult = {
   readonly fault: ApiFault | null
 }
 
+/** Whether an act on many was done to all of them, as an act on one says it: what was refused is a fault. */
+export function resultOfAll({ refused: [first], fault }: BulkResult): ApiResult {
+  if (fault !== null) return { ok: false, fault }
+  if (first === undefined) return { ok: true, body: null }
+  const message = Object.values(first.errors).join(' ')
+  return { ok: false, fault: { status: 422, message, errors: {}, requestId: null } }
+}
+
 /** An act on many things, in as few requests as the API allows. `onDone` is told how many are done so far. */
 export async function sendBulk(
   path: string,

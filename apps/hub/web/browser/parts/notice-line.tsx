@@ -19,7 +19,7 @@ export function say(text: string, undo: Notice['undo'] = null): void {
 }
 
 type Props = {
-  /** Something was taken back: the page asks for what is so now. */
+  /** Something was taken back, or some of it: the page asks for what is so now. */
   readonly onUndone: () => void
 }
 
@@ -33,7 +33,8 @@ export function NoticeLine({ onUndone }: Props) {
     const result = await undo()
     setBusy(false)
     say(result.ok ? t('undone') : t('not_undone', { message: result.fault.message }))
-    if (result.ok) onUndone()
+    // What failed may have been done in part.
+    onUndone()
   }
   return (
     <span role="status">

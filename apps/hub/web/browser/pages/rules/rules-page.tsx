@@ -5,7 +5,7 @@ import type { RuleRow, RulesView } from '../../../views/rules.ts'
 import { rulesWords } from '../../../words/rules.ts'
 import { shellWords } from '../../../words/shell.ts'
 import { goTo, hrefTo, setParams } from '../../address/router.ts'
-import { type ApiFault, type ApiResult, send, sendBulk } from '../../api.ts'
+import { type ApiFault, type ApiResult, resultOfAll, send, sendBulk } from '../../api.ts'
 import { ActFault, Fault } from '../../parts/fault.tsx'
 import { FilterField, NothingMatches } from '../../parts/filter-field.tsx'
 import { NoticeLine, say } from '../../parts/notice-line.tsx'
@@ -115,10 +115,7 @@ function undoOf(rows: readonly RuleRow[], ids: readonly string[], isEnabled: boo
   const before = new Map(rows.map(rule => [rule.id, rule.isEnabled]))
   const turned = ids.filter(id => before.get(id) !== isEnabled)
   if (turned.length === 0 || ids.some(id => !before.has(id))) return null
-  return async (): Promise<ApiResult> => {
-    const { fault } = await bulk(!isEnabled, turned)
-    return fault === null ? { ok: true, body: null } : { ok: false, fault }
-  }
+  return async (): Promise<ApiResult> => resultOfAll(await bulk(!isEnabled, turned))
 }
 
 /** What can be done with the selected rules. */

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks'
 import type { ServerRow } from '../../../views/servers.ts'
 import { serversWords } from '../../../words/servers.ts'
 import { shellWords } from '../../../words/shell.ts'
-import { type ApiFault, type ApiResult, sendBulk } from '../../api.ts'
+import { type ApiFault, type ApiResult, resultOfAll, sendBulk } from '../../api.ts'
 import { Dialog } from '../../parts/dialog.tsx'
 import { ActFault } from '../../parts/fault.tsx'
 import { SelectField, TextField } from '../../parts/field.tsx'
@@ -36,31 +36,33 @@ const tagsIn = (text: string): string[] =>
 
 type Tags = { readonly add: readonly string[]; readonly remove: readonly string[] }
 
-/** What sets a server back to what it was. */
-const backOf = (before: Before, tags: Tags | null) =>
-  tags === null
-    ? { status: before.status }
-    : {
-        add: tags.remove.filter(tag => before.tags.includes(tag)),
-        remove: tags.add.filter(tag => !before.tags.includes(tag)),
-      }
+type Change = { readonly status: string } | Tags
 
-/** Takes an act back, of each server what it changed there; null where not all of them are known. */
-function undoOf(path: string, ids: readonly string[], rows: readonly Before[], tags: Tags | null) {
+/** What sets a server back to what it was; null: it was so before. */
+function backOf(before: Before, wanted: Change): Change | null {
+  if ('status' in wanted) return wanted.status === before.status ? null : { status: before.status }
+  const add = wanted.remove.filter(tag => before.tags.includes(tag))
+  const remove = wanted.add.filter(tag => !before.tags.includes(tag))
+  return add.length + remove.length === 0 ? null : { add, remove }
+}
+
+/** Takes an act back, of each server what it changed there; null where that is nothing, or not known of all of them. */
+function undoOf(path: string, ids: readonly string[], rows: readonly Before[], wanted: Change) {
   const known = new Map(rows.map(row => [row.id, row]))
   const idsOf = new Map<string, string[]>()
   for (const id of ids) {
     const before = known.get(id)
     if (before === undefined) return null
-    const back = backOf(before, tags)
-    if (tags !== null && [...(back.add ?? []), ...(back.remove ?? [])].length === 0) continue
+    const back = backOf(before, wanted)
+    if (back === null) continue
     const body = JSON.stringify(back)
     idsOf.set(body, [...(idsOf.get(body) ?? []), id])
   }
+  if (idsOf.size === 0) return null
   return async (): Promise<ApiResult> => {
     for (const [body, some] of idsOf) {
-      const { fault } = await sendBulk(path, 'server_ids', some, JSON.parse(body))
-      if (fault !== null) return { ok: false, fault }
+      const result = resultOfAll(await sendBulk(path, 'server_ids', some, JSON.parse(body)))
+      if (!result.ok) return result
     }
     return { ok: true, body: null }
   }
@@ -73,14 +75,14 @@ export function ServerActDialog({ act, ids, names, rows, onClose, onDone }: Prop
   const [done, setDone] = useState<number | null>(null)
   const [fault, setFault] = useState<ApiFault | null>(null)
   const path = `/servers/bulk/${act}`
-  const tags = act === 'tags' ? { add: tagsIn(added), remove: tagsIn(removed) } : null
+  const wanted: Change = act === 'tags' ? { add: tagsIn(added), remove: tagsIn(removed) } : { status }
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault()
     setDone(0)
-    const result = await sendBulk(path, 'server_ids', ids, tags ?? { status }, setDone)
+    const result = await sendBulk(path, 'server_ids', ids, wanted, setDone)
     setDone(null)
     if (result.fault !== null) return setFault(result.fault)
-    const undo = result.refused.length === 0 ? undoOf(path, ids, rows, tags) : null
+    const undo = result.refused.length === 0 ? undoOf(path, ids, rows, wanted) : null
     say(shell('done_of', { done: result.done, count: ids.length }), undo)
     onDone()
     onClose()
