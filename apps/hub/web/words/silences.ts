@@ -30,6 +30,7 @@ export const silencesWords = {
   end: { en: 'End now', vi: 'Kết thúc ngay' },
   extend: { en: 'Extend by 1 h', vi: 'Kéo dài 1 giờ' },
   extended: { en: 'It ends {time}.', vi: 'Kết thúc lúc {time}.' },
+  extended_each: { en: 'Each time it ends 1 h later.', vi: 'Mỗi lần kết thúc muộn hơn 1 giờ.' },
   ended: { en: 'It is over: alerts are told again.', vi: 'Đã kết thúc: cảnh báo sẽ được báo lại.' },
   again: { en: 'Again', vi: 'Tạo lại' },
 

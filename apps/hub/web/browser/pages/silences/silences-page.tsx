@@ -48,11 +48,14 @@ const iso = (atMs: number): string => new Date(atMs).toISOString()
 const endAt = ({ id }: SilenceRow, atMs: number): Promise<ApiResult> =>
   send('PATCH', `/monitoring/silences/${id}`, { ends_at: iso(atMs) })
 
-/** What was ended stays so: another takes its place, of the rules that are left, until it would have ended. */
+/**
+ * What was ended stays so: another takes its place, of the rules that are left, until it would have ended. What recurs
+ * begins when it did: its first window says when the others are.
+ */
 const makeAgain = (row: SilenceRow): Promise<ApiResult> =>
   send('POST', '/monitoring/silences', {
     ...{ scope: row.scope, reason: row.reason, recurrence: row.recurrence, ends_at: iso(row.endsAtMs) },
-    starts_at: row.status === 'active' ? null : iso(row.startsAtMs),
+    starts_at: row.recurrence === null && row.status === 'active' ? null : iso(row.startsAtMs),
     rule_ids: startOf(row).rules?.map(({ id }) => id) ?? [],
   })
 
@@ -136,7 +139,8 @@ export function SilencesPage() {
   }
   const extend = (row: SilenceRow) => {
     const lateMs = row.endsAtMs + HOUR_MS
-    return act(t('extended', { time: dayAndClock(lateMs) }), endAt(row, lateMs), () => endAt(row, row.endsAtMs))
+    const said = row.recurrence === null ? t('extended', { time: dayAndClock(lateMs) }) : t('extended_each')
+    return act(said, endAt(row, lateMs), () => endAt(row, row.endsAtMs))
   }
   const end = (row: SilenceRow) =>
     act(t('ended'), send('POST', `/monitoring/silences/${row.id}/end`), () => makeAgain(row))
