@@ -167,9 +167,16 @@ test('what is selected is acted on, as alerts or as groups of them, and what is 
   const silence = page.getByRole('dialog', { name: 'New silence' })
   await silence.getByText('Silences 3 servers with 3 open alerts.').waitFor()
   await page.keyboard.press('Escape')
+  // A silence is of servers: what says more than which is not silenced whole.
+  const whole = page.getByRole('button', { name: 'Silence what matches…' })
+  await page.goto(`${base}/alerts?q=server:grp-1`)
+  await whole.click()
+  await silence.getByText('Silences 1 server with 1 open alert.').waitFor()
+  await page.keyboard.press('Escape')
   await page.goto(`${base}/alerts?q=grp-`)
   await page.getByRole('button', { name: 'Select all 3 that match' }).click()
   await page.getByText('3 selected').waitFor()
+  expect(await whole.count()).toBe(0)
   await page.getByRole('checkbox', { name: 'Select CPU of grp-3 · grp-3' }).uncheck()
   await page.getByText('2 selected').waitFor()
   await acknowledge('CPU of grp-1')
@@ -251,6 +258,22 @@ test('a silence is found by its server, is ended, and is made again as it was', 
   await until('it is over', async () => (await patches()).length === 0)
   await back.click()
   await until('another is in its place', async () => Date.parse((await patches())[0]?.ends_at) === Date.parse(ends_at))
+  // The first window of what recurs says when all the others are, also where it is long past.
+  const hour = { starts_at: new Date(Date.now() - 50 * 3_600_000).toISOString(), reason: 'Copies of the night' }
+  const first = { ...hour, ends_at: new Date(Date.parse(hour.starts_at) + 3 * 3_600_000).toISOString() }
+  const daily = { ...first, scope: { tags: ['copied'] }, recurrence: { frequency: 'daily', time_zone: 'UTC' } }
+  expect((await tenant.call('POST', '/monitoring/silences', daily)).status).toBe(201)
+  await row(hour.reason).getByText('Active').waitFor()
+  await row(hour.reason).getByRole('button', { name: 'End now' }).click()
+  await row(hour.reason).waitFor({ state: 'detached' })
+  await back.click()
+  await row(hour.reason).getByText('Active').waitFor()
+  const recurring = (await tenant.call('GET', '/monitoring/silences?status=active')).body.data
+    .filter((each: Json) => each.reason === hour.reason)
+    .map((each: Json) => [each.starts_at, each.ends_at].map(at => new Date(at).toISOString()))
+  expect(recurring).toEqual([[first.starts_at, first.ends_at]])
+  await row(hour.reason).getByRole('button', { name: 'Extend by 1 h' }).click()
+  await page.getByText('Each time it ends 1 h later.').waitFor()
   // What is refused is said with a way on, and what was shown before is not taken for the answer.
   const refusal = { status: 503, headers: { 'x-request-id': 'req-503' }, json: { message: 'Not at the moment.' } }
   await page.route(/silences\?.*past=1/, route => route.fulfill(refusal), { times: 1 })

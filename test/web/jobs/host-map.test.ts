@@ -233,6 +233,22 @@ test('what a filter names is silenced as a scope, or server by server; what is d
     'web',
   ])
   await page.keyboard.press('Escape')
+  // A scope tells cases apart, a filter does not.
+  await page.goto(page.url().replace(/q=.*/, 'q=dc:FRA'))
+  await page.getByRole('button', { name: 'Silence what matches…' }).click()
+  await silence.getByText(/^Silences [1-9]\d* servers? with/).waitFor()
+  expect([await silence.getByLabel('Servers').inputValue(), await silence.getByLabel('Value').inputValue()]).toEqual([
+    'dc',
+    'fra',
+  ])
+  await page.keyboard.press('Escape')
+  // What fails is said.
+  await page.route(/matching-servers/, route => route.fulfill({ status: 503, json: { message: 'Not now.' } }), {
+    times: 1,
+  })
+  await page.getByRole('button', { name: 'Silence what matches…' }).click()
+  await page.getByRole('alert').getByText('Not done: Not now.').waitFor()
+  await page.goto(page.url().replace(/q=.*/, 'q=tag:web'))
   // A scope names one of several, and cannot say this.
   await page.goto(`${page.url()}%20dc:fra`)
   await page.getByRole('button', { name: 'Silence what matches…' }).click()
@@ -244,7 +260,12 @@ test('what a filter names is silenced as a scope, or server by server; what is d
     (await site.api('GET', '/api/v1/servers')).body.data
   const before = JSON.stringify((await records()).map(({ name, status, tags }) => [name, status, tags]))
   const act = async (name: string, fill: () => Promise<void>): Promise<void> => {
+    const looks = (): Promise<string> =>
+      page.evaluate<string>("getComputedStyle(document.querySelector('main tbody tr[data-key]')).backgroundColor")
+    await page.locator('table[data-kept]').waitFor()
+    const plain = await looks()
     await page.getByRole('button', { name: 'Select all 2 that match' }).click()
+    await until('a selected row is seen to be', async () => (await looks()) !== plain)
     await page.getByRole('button', { name, exact: true }).click()
     await fill()
     await page.getByRole('dialog').getByRole('button', { name, exact: true }).click()
@@ -255,6 +276,17 @@ test('what a filter names is silenced as a scope, or server by server; what is d
   expect(await inMaintenance()).toBe(2)
   await page.getByRole('button', { name: 'Take it back' }).click()
   await until('both are in service again', async () => (await inMaintenance()) === 0)
+  // Only what the act has changed is changed back, and what is refused then is not said to be.
+  await site.api('PATCH', `/api/v1/servers/${ids['web-2']}`, { status: 'maintenance' })
+  await page.getByRole('row').filter({ hasText: 'web-2' }).getByText('Maintenance').first().waitFor()
+  await act('Set status', async () => {})
+  const refused = { done: [], refused: [{ id: ids['web-3'], errors: { status: 'It is locked.' } }] }
+  const back = page.waitForRequest(/bulk\/status$/)
+  await page.route(/bulk\/status$/, route => route.fulfill({ status: 200, json: refused }), { times: 1 })
+  await page.getByRole('button', { name: 'Take it back' }).click()
+  await page.getByText('Not taken back: It is locked.').waitFor()
+  expect((await back).postDataJSON().server_ids).toEqual([ids['web-3']])
+  for (const name of ['web-2', 'web-3']) await site.api('PATCH', `/api/v1/servers/${ids[name]}`, { status: 'active' })
   // One of the tags they had before, and keep.
   await act('Change tags', () => page.getByLabel('Add tags').fill('web, blue'))
   expect((await records()).filter(({ tags }) => tags.includes('blue')).length).toBe(2)

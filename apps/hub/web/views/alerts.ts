@@ -2,6 +2,7 @@
 import { type SQL, sql } from 'drizzle-orm'
 import { type Severity, severities } from '../../../../core/alerting/rules/rule.ts'
 import type { AlertState, AlertType } from '../../../../core/lifecycle/alert.ts'
+import { limits } from '../../../../core/limits.ts'
 import { metricByName } from '../../../../core/series/catalogue.ts'
 import { parseSeriesKey } from '../../../../core/series/series-key.ts'
 import type { Hub } from '../../hub-context.ts'
@@ -9,6 +10,7 @@ import { uuidList } from '../../platform/db/transaction.ts'
 import { type Filtered, matchesFilter, parseFilter } from '../address/filter.ts'
 import { type AlertRow, alertColumns, alertJoins } from '../live/active-alerts.ts'
 import { alertWeeks, type DayCounts, isWeekKey } from '../live/alert-weeks.ts'
+import { spelledBy } from './spelled.ts'
 import type { View, ViewContext } from './view.ts'
 
 /** Some screens, so that the next rows are there before one has scrolled to them. */
@@ -347,6 +349,10 @@ export type MatchingAlertsView = {
   readonly ids: readonly string[]
   readonly names: readonly string[]
   readonly serverIds: readonly string[]
+  /** On how many more servers alerts match. */
+  readonly leftOut: number
+  /** How the servers spell what the filter names. */
+  readonly spelled: readonly string[]
   /** Of each alert the place of its server in `serverIds`. */
   readonly serverAt: readonly number[]
 }
@@ -381,12 +387,17 @@ export const matchingAlertsView: View<MatchingAlertsView> = {
   permissions: ['monitoring.view'],
   params: ['q', 'group', 'in'],
   async make(context) {
-    const matching = ofGroups(context, (await matchingAlerts(context)).matching).slice(0, IDS_MAX)
-    const places = new Map([...new Set(matching.map(row => row.server_id))].map((id, at) => [id, at]))
+    const all = ofGroups(context, (await matchingAlerts(context)).matching)
+    const matching = all.slice(0, IDS_MAX)
+    const servers = [...new Set(all.map(row => row.server_id))]
+    const serverIds = servers.slice(0, limits.scopeServerIdsMax)
+    const places = new Map(serverIds.map((id, at) => [id, at]))
     return {
       ids: matching.map(({ id }) => id),
       names: matching.slice(0, NAMES_SHOWN).map(row => `${row.rule_name ?? row.type} · ${row.server_name}`),
-      serverIds: [...places.keys()],
+      serverIds,
+      leftOut: servers.length - serverIds.length,
+      spelled: spelledBy(all, context.param('q')),
       serverAt: matching.map(row => places.get(row.server_id) ?? 0),
     }
   },

@@ -1,11 +1,13 @@
 // The servers of a company: a window of those that match, as a table, as cards or as a map shows them.
 import type { Severity } from '../../../../core/alerting/rules/rule.ts'
+import { limits } from '../../../../core/limits.ts'
 import { metricByName, type Unit } from '../../../../core/series/catalogue.ts'
 import { type FilterValue, matchesFilter, parseFilter } from '../address/filter.ts'
 import { type CpuTrend, cpuTrends } from '../live/cpu-trends.ts'
 import type { Connectivity, FleetServer } from '../live/fleet.ts'
 import type { LiveServer } from '../live/live-servers.ts'
 import type { CollectorState, ServerValues } from '../live/newest-values.ts'
+import { spelledBy } from './spelled.ts'
 import type { View, ViewContext } from './view.ts'
 
 /** How many rows one answer has: some screens, so that the next ones are there before one has scrolled to them. */
@@ -293,9 +295,16 @@ export const serversView: View<ServersView> = {
 }
 
 /** Ids and names of all servers that match: what an act on all of them is about. */
-export type MatchingServersView = { readonly ids: readonly string[]; readonly names: readonly string[] }
+export type MatchingServersView = {
+  readonly ids: readonly string[]
+  readonly names: readonly string[]
+  /** How many more match. */
+  readonly leftOut: number
+  /** How they spell what the filter names. */
+  readonly spelled: readonly string[]
+}
 
-const IDS_MAX = 10_000
+const IDS_MAX = limits.scopeServerIdsMax
 const NAMES_SHOWN = 10
 
 export const matchingServersView: View<MatchingServersView> = {
@@ -303,7 +312,14 @@ export const matchingServersView: View<MatchingServersView> = {
   params: ['q'],
   async make(context) {
     const { servers } = await liveServers(context)
-    const matching = matchingServers(servers, context.param('q')).slice(0, IDS_MAX)
-    return { ids: matching.map(({ id }) => id), names: matching.slice(0, NAMES_SHOWN).map(({ name }) => name) }
+    const filter = context.param('q')
+    const matching = matchingServers(servers, filter)
+    const ids = matching.slice(0, IDS_MAX).map(({ id }) => id)
+    return {
+      ids,
+      names: matching.slice(0, NAMES_SHOWN).map(({ name }) => name),
+      leftOut: matching.length - ids.length,
+      spelled: spelledBy(matching, filter),
+    }
   },
 }

@@ -8,7 +8,7 @@ import type { ApiFault } from '../../api.ts'
 import { usePageKeys } from '../../keys.ts'
 import { ActFault, Fault } from '../../parts/fault.tsx'
 import { FilterField, NothingMatches } from '../../parts/filter-field.tsx'
-import { scopeOfFilter } from '../../parts/filter-scope.ts'
+import { isOfServers, silenceOfFilter } from '../../parts/filter-scope.ts'
 import { LateSilenceDialog } from '../../parts/late-silence-dialog.tsx'
 import { NoticeLine } from '../../parts/notice-line.tsx'
 import type { Selection } from '../../parts/selection.ts'
@@ -96,7 +96,7 @@ function selectedOf({ groups, matching }: AlertsView, selection: Selection) {
 
 export function AlertsPage() {
   const { data, fault, reload } = usePageView<AlertsView>('alerts')
-  const { selection, selectMatching, matchingServers, target } = useSelectedAlerts(data)
+  const { selection, selectMatching, matching, target } = useSelectedAlerts(data)
   const [asked, setAsked] = useState<Asked | null>(null)
   const [askFault, setAskFault] = useState<ApiFault | null>(null)
   const tried = (act: () => Promise<void>): void => {
@@ -112,8 +112,8 @@ export function AlertsPage() {
   }
   const silenceMatching = (): void =>
     tried(async () => {
-      const scope = scopeOfFilter(param('q'))
-      setAsked({ act: 'silence', start: scope === null ? { serverIds: await matchingServers() } : { scope } })
+      const filter = param('q')
+      setAsked({ act: 'silence', start: silenceOfFilter(filter, await matching()) })
     })
   usePageKeys({ a: () => ask('acknowledge'), m: () => ask('silence'), n: () => ask('comment'), E: () => ask('close') })
   if (data === null) return fault === null ? <Skeleton lines={16} /> : <Fault fault={fault} onRetry={reload} />
@@ -131,7 +131,7 @@ export function AlertsPage() {
       <div class="toolbar">
         <FilterField facets={data.facets} />
         <GroupChoice />
-        {may('monitoring.manage') && param('q') !== '' && data.matching > 0 ? (
+        {may('monitoring.manage') && param('q') !== '' && isOfServers(param('q')) && data.matching > 0 ? (
           <button type="button" onClick={silenceMatching}>
             {shell('silence_matching')}
           </button>

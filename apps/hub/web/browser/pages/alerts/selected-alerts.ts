@@ -56,8 +56,8 @@ type Selected = {
   readonly selection: Selection
   /** All alerts that the filter names, or all groups of them. Throws an ApiFault. */
   readonly selectMatching: () => Promise<void>
-  /** The servers of all alerts that the filter names. Throws an ApiFault. */
-  readonly matchingServers: () => Promise<readonly string[]>
+  /** All alerts that the filter names, with their servers. Throws an ApiFault. */
+  readonly matching: () => Promise<MatchingAlertsView>
   /** What is selected, by alerts. Throws an ApiFault: which alerts are in a group the hub is asked for. */
   readonly target: () => Promise<SelectedAlerts>
 }
@@ -82,6 +82,5 @@ export function useSelectedAlerts(data: AlertsView | null): Selected {
     const found = joined(answers)
     return targetOf(found, [...found.keys()])
   }
-  const matchingServers = async (): Promise<readonly string[]> => (await ask(null)).serverIds
-  return { selection, selectMatching, matchingServers, target }
+  return { selection, selectMatching, matching: () => ask(null), target }
 }

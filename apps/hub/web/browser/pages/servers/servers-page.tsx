@@ -6,11 +6,12 @@ import type { MatchingServersView, ServerRow, ServersView } from '../../../views
 import { serversWords } from '../../../words/servers.ts'
 import { shellWords } from '../../../words/shell.ts'
 import { goTo, hrefTo, param, setParams } from '../../address/router.ts'
+import type { ApiFault } from '../../api.ts'
 import { overlay } from '../../frame/overlay.ts'
 import { CollectorBanner } from '../../parts/collector-banner.tsx'
-import { Fault } from '../../parts/fault.tsx'
+import { ActFault, Fault } from '../../parts/fault.tsx'
 import { FilterField, NothingMatches } from '../../parts/filter-field.tsx'
-import { scopeOfFilter } from '../../parts/filter-scope.ts'
+import { silenceOfFilter } from '../../parts/filter-scope.ts'
 import { LateSilenceDialog } from '../../parts/late-silence-dialog.tsx'
 import { NothingYet } from '../../parts/nothing-yet.tsx'
 import { NoticeLine } from '../../parts/notice-line.tsx'
@@ -20,7 +21,7 @@ import type { SilenceStart } from '../../parts/silence-start.ts'
 import { Skeleton } from '../../parts/skeleton.tsx'
 import { Table } from '../../parts/table.tsx'
 import { company, may, textsOf } from '../../session.ts'
-import { askView, usePageView } from '../../view.ts'
+import { askView, faultFrom, usePageView } from '../../view.ts'
 import { type ServerAct, ServerActDialog } from './server-acts.tsx'
 import { ServerCards } from './server-cards.tsx'
 import { chosenColumns, serverColumns } from './server-columns.tsx'
@@ -200,27 +201,33 @@ function ListOfServers() {
   const selection = useSelection()
   const [asked, setAsked] = useState<Asked | null>(null)
   const [matching, setMatching] = useState<MatchingServersView | null>(null)
+  const [askFault, setAskFault] = useState<ApiFault | null>(null)
   if (data === null) return fault === null ? <Skeleton lines={16} /> : <Fault fault={fault} onRetry={reload} />
   const clear = (): void => {
     selection.clear()
     setMatching(null)
   }
-  const selectMatching = async (): Promise<void> => {
-    const found = await askView<MatchingServersView>('matching-servers', { q: param('q') }).catch(() => null)
-    if (found === null) return
-    setMatching(found)
-    selection.setAll(found.ids, true)
+  const withMatching = (act: (found: MatchingServersView, filter: string) => void): void => {
+    const filter = param('q')
+    setAskFault(null)
+    askView<MatchingServersView>('matching-servers', { q: filter })
+      .then(found => act(found, filter))
+      .catch((error: unknown) => setAskFault(faultFrom(error)))
   }
+  const selectMatching = (): void =>
+    withMatching(found => {
+      setMatching(found)
+      selection.setAll(found.ids, true)
+    })
   const ask = (act: Asked['act']): void => {
     const ids = selection.all
     if (act === 'silence') setAsked({ act, start: { serverIds: ids } })
     else setAsked({ act, ids, names: namesIn(data.rows, matching, selection) })
   }
-  const silenceMatching = async (): Promise<void> => {
-    const scope = scopeOfFilter(param('q'))
-    const found = scope === null ? await askView<MatchingServersView>('matching-servers', { q: param('q') }) : null
-    setAsked({ act: 'silence', start: scope === null ? { serverIds: found?.ids ?? [] } : { scope } })
-  }
+  const silenceMatching = (): void =>
+    withMatching(({ ids, ...found }, filter) =>
+      setAsked({ act: 'silence', start: silenceOfFilter(filter, { serverIds: ids, ...found }) }),
+    )
   const close = (): void => setAsked(null)
   const done = (): void => {
     clear()
@@ -230,17 +237,18 @@ function ListOfServers() {
   return (
     <>
       <Head matching={data.matching} total={data.counts.all} onUndone={reload} />
-      <Tools data={data} onSilence={maySilence ? () => void silenceMatching().catch(() => {}) : undefined} />
+      <Tools data={data} onSilence={maySilence ? silenceMatching : undefined} />
       {isTable && data.matching > 0 ? (
         <SelectionBar
           selected={selection.size}
           matching={data.matching}
-          onSelectMatching={() => void selectMatching()}
+          onSelectMatching={selectMatching}
           onClear={clear}
         >
           <ActButtons ids={selection.all} onAsk={ask} />
         </SelectionBar>
       ) : null}
+      <ActFault fault={askFault} />
       <ServerList data={data} selection={isTable ? selection : undefined} />
       {asked?.act === 'silence' ? (
         <LateSilenceDialog start={asked.start} onClose={close} onDone={done} />
