@@ -304,5 +304,8 @@ test('what a filter names is silenced as a scope, or server by server; what is d
   await site.api('PATCH', `/api/v1/servers/${ids['web-2']}`, { name: 'web-2-with-a-much-longer-name-than-before' })
   await page.getByRole('link', { name: 'web-2-with-a-much-longer-name-than-before' }).waitFor()
   expect(await widths()).toBe(found)
+  // Whatever `display` its elements have, they are those of a table.
+  const parts = 'table[role=table] > tbody[role=rowgroup] > tr[role=row]'
+  for (const part of ['rowheader', 'cell']) await page.locator(`${parts} > [role=${part}]`).first().waitFor()
   await page.context().close()
 }, 120_000)

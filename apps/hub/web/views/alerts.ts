@@ -1,6 +1,6 @@
 // The alerts of a company: those that match, as rows or in groups, and what an act on all of them is about.
 import { type SQL, sql } from 'drizzle-orm'
-import { type Severity, severities } from '../../../../core/alerting/rules/rule.ts'
+import { type RuleScope, type Severity, severities } from '../../../../core/alerting/rules/rule.ts'
 import type { AlertState, AlertType } from '../../../../core/lifecycle/alert.ts'
 import { limits } from '../../../../core/limits.ts'
 import { metricByName } from '../../../../core/series/catalogue.ts'
@@ -10,7 +10,7 @@ import { uuidList } from '../../platform/db/transaction.ts'
 import { type Filtered, matchesFilter, parseFilter } from '../address/filter.ts'
 import { type AlertRow, alertColumns, alertJoins } from '../live/active-alerts.ts'
 import { alertWeeks, type DayCounts, isWeekKey } from '../live/alert-weeks.ts'
-import { spelledBy } from './spelled.ts'
+import { scopeOfFilter } from './filter-scope.ts'
 import type { View, ViewContext } from './view.ts'
 
 /** Some screens, so that the next rows are there before one has scrolled to them. */
@@ -349,10 +349,8 @@ export type MatchingAlertsView = {
   readonly ids: readonly string[]
   readonly names: readonly string[]
   readonly serverIds: readonly string[]
-  /** On how many more servers alerts match. */
-  readonly leftOut: number
-  /** How the servers spell what the filter names. */
-  readonly spelled: readonly string[]
+  /** Where the scope of a silence can say what the filter does. */
+  readonly scope: RuleScope | null
   /** Of each alert the place of its server in `serverIds`. */
   readonly serverAt: readonly number[]
 }
@@ -390,14 +388,14 @@ export const matchingAlertsView: View<MatchingAlertsView> = {
     const all = ofGroups(context, (await matchingAlerts(context)).matching)
     const matching = all.slice(0, IDS_MAX)
     const servers = [...new Set(all.map(row => row.server_id))]
-    const serverIds = servers.slice(0, limits.scopeServerIdsMax)
+    // One more than a silence names: the hub refuses it and says the limit.
+    const serverIds = servers.slice(0, limits.scopeServerIdsMax + 1)
     const places = new Map(serverIds.map((id, at) => [id, at]))
     return {
       ids: matching.map(({ id }) => id),
       names: matching.slice(0, NAMES_SHOWN).map(row => `${row.rule_name ?? row.type} · ${row.server_name}`),
       serverIds,
-      leftOut: servers.length - serverIds.length,
-      spelled: spelledBy(all, context.param('q')),
+      scope: scopeOfFilter(context.param('q'), all),
       serverAt: matching.map(row => places.get(row.server_id) ?? 0),
     }
   },

@@ -1,5 +1,5 @@
 // The servers of a company: a window of those that match, as a table, as cards or as a map shows them.
-import type { Severity } from '../../../../core/alerting/rules/rule.ts'
+import type { RuleScope, Severity } from '../../../../core/alerting/rules/rule.ts'
 import { limits } from '../../../../core/limits.ts'
 import { metricByName, type Unit } from '../../../../core/series/catalogue.ts'
 import { type FilterValue, matchesFilter, parseFilter } from '../address/filter.ts'
@@ -7,7 +7,7 @@ import { type CpuTrend, cpuTrends } from '../live/cpu-trends.ts'
 import type { Connectivity, FleetServer } from '../live/fleet.ts'
 import type { LiveServer } from '../live/live-servers.ts'
 import type { CollectorState, ServerValues } from '../live/newest-values.ts'
-import { spelledBy } from './spelled.ts'
+import { scopeOfFilter } from './filter-scope.ts'
 import type { View, ViewContext } from './view.ts'
 
 /** How many rows one answer has: some screens, so that the next ones are there before one has scrolled to them. */
@@ -298,13 +298,12 @@ export const serversView: View<ServersView> = {
 export type MatchingServersView = {
   readonly ids: readonly string[]
   readonly names: readonly string[]
-  /** How many more match. */
-  readonly leftOut: number
-  /** How they spell what the filter names. */
-  readonly spelled: readonly string[]
+  /** Where the scope of a silence can say what the filter does. */
+  readonly scope: RuleScope | null
 }
 
-const IDS_MAX = limits.scopeServerIdsMax
+/** One more than a silence names: the hub refuses it and says the limit, instead of leaving servers out unsaid. */
+const IDS_MAX = limits.scopeServerIdsMax + 1
 const NAMES_SHOWN = 10
 
 export const matchingServersView: View<MatchingServersView> = {
@@ -318,8 +317,7 @@ export const matchingServersView: View<MatchingServersView> = {
     return {
       ids,
       names: matching.slice(0, NAMES_SHOWN).map(({ name }) => name),
-      leftOut: matching.length - ids.length,
-      spelled: spelledBy(matching, filter),
+      scope: scopeOfFilter(filter, matching),
     }
   },
 }

@@ -136,10 +136,6 @@ export const shellWords = {
   undone: { en: 'Taken back.', vi: 'Đã hoàn tác.' },
   not_undone: { en: 'Not taken back: {message}', vi: 'Chưa hoàn tác được: {message}' },
   silence_matching: { en: 'Silence what matches…', vi: 'Tắt tiếng mục khớp…' },
-  too_many_servers: {
-    en: 'A silence names {count} servers at most. Narrow the filter, or filter by one tag, environment, role or data centre.',
-    vi: 'Một tắt tiếng chỉ nêu tối đa {count} máy chủ. Hãy thu hẹp bộ lọc, hoặc lọc theo một nhãn, môi trường, vai trò hay trung tâm dữ liệu.',
-  },
   select_matching: { en: 'Select all {count} that match', vi: 'Chọn tất cả {count} mục khớp' },
   selected: { en: '{count} selected', vi: 'Đã chọn {count}' },
   clear_selection: { en: 'Clear selection', vi: 'Bỏ chọn' },

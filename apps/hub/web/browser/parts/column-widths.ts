@@ -61,19 +61,32 @@ type Shown = {
   /** The names of the columns. */
   readonly columns: string
   readonly rows: readonly unknown[]
-  /** Which rows they are, in their order. */
-  readonly keys: string
+  /** The rows of the newest answer, which may wait; the same ones until another answer comes. */
+  readonly given: readonly unknown[]
   /** The first row that is drawn. */
   readonly from: number
+}
+
+/**
+ * Whether the rows are of what is asked now: the address asks another question at once, and until its answer comes,
+ * what waited of the one before may be shown.
+ */
+function useIsAnswered(question: string, given: readonly unknown[]): boolean {
+  const last = useRef({ question, given, isAnswered: true })
+  const before = last.current
+  const isAnswered = given !== before.given || (question === before.question && before.isAnswered)
+  last.current = { question, given, isAnswered }
+  return isAnswered
 }
 
 /** Keeps the widths of the columns of a table. */
 export function useColumnWidths(
   table: RefObject<HTMLTableElement | null>,
-  { question, columns, rows, keys, from }: Shown,
+  { question, columns, rows, given, from }: Shown,
 ): void {
   const widths = useRef<Widths | null>(null)
-  const answered = useRef({ question, keys })
+  const found = useRef(question)
+  const isAnswered = useIsAnswered(question, given)
   useLayoutEffect(() => {
     const { current } = table
     if (current === null) return
@@ -91,12 +104,9 @@ export function useColumnWidths(
   }, [])
   useLayoutEffect(() => widths.current?.find(), [columns, density.value])
   useLayoutEffect(() => {
-    const before = answered.current
-    // The address asks another question at once; until its answer comes, the rows are those of the question before.
-    const isAnswered = before.question === question || before.keys !== keys
-    answered.current = { question: isAnswered ? question : before.question, keys }
-    if (before.question === question || !isAnswered) widths.current?.mend(true)
-    else widths.current?.find()
+    if (found.current === question || !isAnswered) return widths.current?.mend(true)
+    widths.current?.find()
+    found.current = question
   }, [rows])
   useEffect(() => {
     const rest = setTimeout(() => widths.current?.mend(false), REST_MS)

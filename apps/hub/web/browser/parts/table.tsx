@@ -256,7 +256,7 @@ export function Table<Row>(props: Props<Row>) {
   useWindows(seen, given, props.onOffset)
   useColumnWidths(whole, {
     ...{ question: question.value, columns: columns.map(({ key }) => key).join(), rows, from },
-    keys: rows.map(keyOf).join(' '),
+    given: props.rows,
   })
   const drawn = useDrawnRows(rows.slice(from - offset, to - offset), from + 2, props)
   return (

@@ -1,5 +1,6 @@
 // The alerts that are open: as rows, the worst first, or in groups; acts on single ones and on all that match.
 import { useState } from 'preact/hooks'
+import { parseFilter } from '../../../address/filter.ts'
 import type { AlertsView } from '../../../views/alerts.ts'
 import { alertsWords } from '../../../words/alerts.ts'
 import { shellWords } from '../../../words/shell.ts'
@@ -8,7 +9,6 @@ import type { ApiFault } from '../../api.ts'
 import { usePageKeys } from '../../keys.ts'
 import { ActFault, Fault } from '../../parts/fault.tsx'
 import { FilterField, NothingMatches } from '../../parts/filter-field.tsx'
-import { isOfServers, silenceOfFilter } from '../../parts/filter-scope.ts'
 import { LateSilenceDialog } from '../../parts/late-silence-dialog.tsx'
 import { NoticeLine } from '../../parts/notice-line.tsx'
 import type { Selection } from '../../parts/selection.ts'
@@ -27,6 +27,10 @@ import { groupKeyOf, useSelectedAlerts } from './selected-alerts.ts'
 
 const t = textsOf(alertsWords)
 const shell = textsOf(shellWords)
+
+/** Whether a filter asks only which servers: a silence of these hides what it finds, and no others. */
+const isOfServers = (text: string): boolean =>
+  parseFilter(text).every(({ key }) => key !== null && ['server', 'tag', 'env', 'role', 'dc'].includes(key))
 
 const groupings = ['', 'rule', 'server', 'severity', 'tag', 'dc', 'incident'] as const
 
@@ -112,8 +116,8 @@ export function AlertsPage() {
   }
   const silenceMatching = (): void =>
     tried(async () => {
-      const filter = param('q')
-      setAsked({ act: 'silence', start: silenceOfFilter(filter, await matching()) })
+      const { serverIds, scope } = await matching()
+      setAsked({ act: 'silence', start: scope === null ? { serverIds } : { scope } })
     })
   usePageKeys({ a: () => ask('acknowledge'), m: () => ask('silence'), n: () => ask('comment'), E: () => ask('close') })
   if (data === null) return fault === null ? <Skeleton lines={16} /> : <Fault fault={fault} onRetry={reload} />

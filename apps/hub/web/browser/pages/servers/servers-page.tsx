@@ -11,7 +11,6 @@ import { overlay } from '../../frame/overlay.ts'
 import { CollectorBanner } from '../../parts/collector-banner.tsx'
 import { ActFault, Fault } from '../../parts/fault.tsx'
 import { FilterField, NothingMatches } from '../../parts/filter-field.tsx'
-import { silenceOfFilter } from '../../parts/filter-scope.ts'
 import { LateSilenceDialog } from '../../parts/late-silence-dialog.tsx'
 import { NothingYet } from '../../parts/nothing-yet.tsx'
 import { NoticeLine } from '../../parts/notice-line.tsx'
@@ -207,11 +206,10 @@ function ListOfServers() {
     selection.clear()
     setMatching(null)
   }
-  const withMatching = (act: (found: MatchingServersView, filter: string) => void): void => {
-    const filter = param('q')
+  const withMatching = (act: (found: MatchingServersView) => void): void => {
     setAskFault(null)
-    askView<MatchingServersView>('matching-servers', { q: filter })
-      .then(found => act(found, filter))
+    askView<MatchingServersView>('matching-servers', { q: param('q') })
+      .then(act)
       .catch((error: unknown) => setAskFault(faultFrom(error)))
   }
   const selectMatching = (): void =>
@@ -225,8 +223,8 @@ function ListOfServers() {
     else setAsked({ act, ids, names: namesIn(data.rows, matching, selection) })
   }
   const silenceMatching = (): void =>
-    withMatching(({ ids, ...found }, filter) =>
-      setAsked({ act: 'silence', start: silenceOfFilter(filter, { serverIds: ids, ...found }) }),
+    withMatching(({ ids, scope }) =>
+      setAsked({ act: 'silence', start: scope === null ? { serverIds: ids } : { scope } }),
     )
   const close = (): void => setAsked(null)
   const done = (): void => {
