@@ -139,9 +139,11 @@ test('[HRL-003] the editor draws what a draft would have told; a moved threshold
   const boxWidth = async () => (await choices.boundingBox())?.width ?? 0
   const given = await boxWidth()
   expect(given).toBeGreaterThan(0)
-  await choices.evaluate('element => { element.style.maxWidth = "none"; element.style.width = "max-content" }')
+  const widen = (maxWidth: string, width: string) =>
+    choices.evaluate(({ style }, size) => Object.assign(style, size), { maxWidth, width })
+  await widen('none', 'max-content')
   expect(await boxWidth(), 'the longest choice has its place').toBeLessThanOrEqual(given)
-  await choices.evaluate('element => { element.style.maxWidth = element.style.width = "" }')
+  await widen('', '')
   const sentence = page.getByText(/^On the \d+ worst series/)
   const expected = toldAbove(85) * 2
   expect(expected).toBeGreaterThan(4)
