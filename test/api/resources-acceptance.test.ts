@@ -162,7 +162,7 @@ describe('certificates', () => {
       const { pem, key } = issue('five.example.com', 200)
       await server.show({ cert: pem, key })
       await hub.hub.database
-        .client`update certificate_deployments set next_check_at = now() where certificate_id = ${id}`
+        .client`update certificate_deployments set next_check_at = now() - interval '1 second' where certificate_id = ${id}`
       await lookAtDuePlaces(hub.hub)
       const after = await show(id)
       expect([after.conditions, after.versions.length, after.days_left]).toEqual([[], 2, 199])

@@ -121,7 +121,8 @@ test('[SECU-007] the worst finding is read first with what mends it, and a risk 
   await approver.getByRole('link', { name: 'Findings' }).click()
   await approver.getByRole('link', { name: 'Accepted ones' }).click()
   const accepted = approver.getByRole('row').filter({ has: approver.getByRole('link', { name: /^CVE-/ }) })
-  await accepted.first().waitFor()
+  // Those that are open stand there until the answer comes.
+  await accepted.filter({ hasText: 'Accepted' }).first().waitFor()
   expect(await accepted.getByRole('link', { name: /^CVE-/ }).allTextContents()).toEqual(['CVE-2026-0001'])
   await accepted.first().getByText('Accepted').waitFor()
 }, 240_000)
