@@ -1,11 +1,11 @@
 // The file of the evaluation: what an older program left in it is taken over.
 import { Database } from 'bun:sqlite'
-import { afterAll, expect, test } from 'bun:test'
+import { afterAll, expect, spyOn, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { EvaluationStore } from '../../apps/collector/store/file-evaluation-store.ts'
-import { newTurns } from '../../apps/collector/store/write-turns.ts'
+import { newTurns, WriteTurns } from '../../apps/collector/store/write-turns.ts'
 import { packRule } from '../../core/alerting/rules/packed-rule.ts'
 import { uuidFromText } from '../../core/series/hash.ts'
 import { company, RULE_ID, ruleRecord } from '../support/rule-record.ts'
@@ -127,3 +127,15 @@ test('[EVT-026] while a thread commits without a pause, another that writes the 
   expect(waited.reduce((sum, count) => sum + count)).toBeLessThan(60)
   store.close()
 }, 60_000)
+
+test('[EVT-026] a turn that its thread did not end is waited for once, and by nobody after that', () => {
+  const shared = newTurns()
+  const [tickets, later] = [new Int32Array(shared), new WriteTurns(shared)]
+  Atomics.add(tickets, 0, 1)
+  new WriteTurns(shared, 1).run(() => {})
+  expect([...tickets]).toEqual([2, 2])
+  const waited = spyOn(Atomics, 'wait')
+  later.run(() => {})
+  expect(waited).not.toHaveBeenCalled()
+  waited.mockRestore()
+})

@@ -16,7 +16,10 @@ export class WriteTurns {
   private readonly tickets: Int32Array<SharedArrayBuffer>
 
   /** `shared` goes to every thread that writes the file. */
-  constructor(shared: SharedArrayBuffer) {
+  constructor(
+    shared: SharedArrayBuffer,
+    private readonly waitMs = WAIT_MS,
+  ) {
     this.tickets = new Int32Array(shared)
   }
 
@@ -27,7 +30,7 @@ export class WriteTurns {
     for (;;) {
       const serving = Atomics.load(tickets, SERVING)
       if (isAtLeast(serving, ticket)) break
-      if (Atomics.wait(tickets, SERVING, serving, WAIT_MS) === 'timed-out') break
+      if (Atomics.wait(tickets, SERVING, serving, this.waitMs) === 'timed-out') break
     }
     try {
       return write()
