@@ -1,7 +1,12 @@
+import { ptr } from 'bun:ffi'
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { constants } from 'node:os'
+import { basename } from 'node:path'
 import { type SamplesClient, startSamples } from '../../apps/collector/worker/samples/samples-client.ts'
+import { cLibrary } from '../../apps/process/c-library.ts'
 import type { SeriesPlan } from '../../core/query/query-plan.ts'
-import { engineUrl, entryOf, freshDatabase, openTestBus } from '../support/clickhouse.ts'
+import { engineUrl, entryOf, freshDatabase, openTestBus, openTestStore } from '../support/clickhouse.ts'
 import { until } from '../support/until.ts'
 
 const COMPANY = '11111111-1111-4111-8111-111111111111'
@@ -159,3 +164,32 @@ describe('a samples thread that dies', () => {
     expect(failures).toEqual([])
   })
 })
+
+const cLibraryOfSignals = cLibrary({ sigaction: { args: ['i32', 'ptr', 'ptr'], returns: 'i32' } })
+
+/** The libraries whose code the process runs when it gets one of these signals; what it ignores or dies of has none. */
+function librariesOfHandlers(signals: readonly (keyof typeof constants.signals)[]): string[] {
+  const ranges = readFileSync('/proc/self/maps', 'utf8')
+    .split('\n')
+    .map(line => /^(\w+)-(\w+) .*?(\/\S+)$/.exec(line))
+    .flatMap(found => (found ? [{ from: BigInt(`0x${found[1]}`), to: BigInt(`0x${found[2]}`), path: found[3]! }] : []))
+  return signals.flatMap(signal => {
+    // The handler comes first in the structure, whose size is the library's own.
+    const action = new BigUint64Array(64)
+    expect(cLibraryOfSignals?.symbols.sigaction(constants.signals[signal], null, ptr(action))).toBe(0)
+    const handler = action[0]!
+    return ranges.filter(({ from, to }) => from <= handler && handler < to).map(({ path }) => basename(path))
+  })
+}
+
+test.skipIf(cLibraryOfSignals === null)(
+  'faults by which the runtime stops a thread in the middle of compiled code are no crash of the engine',
+  async () => {
+    const store = await openTestStore()
+    expect(await store.rows('SELECT 1')).toEqual([[1]])
+    const libraries = librariesOfHandlers(['SIGSEGV', 'SIGBUS', 'SIGILL', 'SIGFPE', 'SIGABRT', 'SIGTRAP', 'SIGTSTP'])
+    expect(libraries).not.toBeEmpty()
+    expect(libraries.filter(name => /chdb/.test(name))).toEqual([])
+    await store.close()
+  },
+)

@@ -77,12 +77,14 @@ export class Executable {
       stderr: 'pipe',
     })
     this.child = child
-    void this.collect(child.stdout)
-    void this.collect(child.stderr)
+    const collected = Promise.all([this.collect(child.stdout), this.collect(child.stderr)])
     await until(
       `${this.name} to be ready`,
-      () => {
-        if (child.exitCode !== null) throw new Error(`${this.name} ended with ${child.exitCode}:\n${this.output}`)
+      async () => {
+        if (child.exitCode !== null) {
+          await collected
+          throw new Error(`${this.name} ended with ${child.exitCode}:\n${this.output}`)
+        }
         return existsSync(this.readyFile)
       },
       readyMs,

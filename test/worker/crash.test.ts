@@ -59,12 +59,14 @@ class Worker {
       const decoder = new TextDecoder()
       for await (const chunk of stream) output += decoder.decode(chunk, { stream: true })
     }
-    void collect(child.stdout)
-    void collect(child.stderr)
+    const collected = Promise.all([collect(child.stdout), collect(child.stderr)])
     await until(
       'the worker',
-      () => {
-        if (child.exitCode !== null) throw new Error(`the worker ended with ${child.exitCode}:\n${output}`)
+      async () => {
+        if (child.exitCode !== null) {
+          await collected
+          throw new Error(`the worker ended with ${child.exitCode}:\n${output}`)
+        }
         return existsSync(readyFile)
       },
       60_000,

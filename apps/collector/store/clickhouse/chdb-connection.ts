@@ -1,6 +1,7 @@
 // The embedded engine as a connection of @clickhouse/client: one Session of chdb, which also takes the engine's own
 // configuration. `chdb/connection` is not used, since a compiled executable cannot resolve it and it takes no
 // configuration.
+import { dlopen } from 'bun:ffi'
 import { randomUUID } from 'node:crypto'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
@@ -12,10 +13,27 @@ type Connection = NonNullable<ClickHouseClientConfigOptions['connection']>
 type SessionClass = new (path?: string, options?: SessionOptions) => Session
 type Statement = Parameters<Connection['query']>[0]
 
+/**
+ * The runtime stops a thread in the middle of compiled code by a fault that it handles itself (SIGSEGV). Left alone the
+ * engine puts its own handlers in that place, takes such a stop for a crash, and refuses every statement from then on:
+ * "The server is shutting down due to a fatal error". To be said before the first connection is opened.
+ */
+function leaveSignalsToRuntime(require: NodeJS.Require): void {
+  const fromChdb = createRequire(require.resolve('chdb'))
+  const libc = process.platform === 'linux' ? '-gnu' : ''
+  const folder = dirname(fromChdb.resolve(`@chdb/lib-${process.platform}-${process.arch}${libc}`))
+  const library = dlopen(join(folder, 'chdb_node.node'), {
+    chdb_set_signal_handlers_enabled: { args: ['i32'], returns: 'void' },
+  })
+  library.symbols.chdb_set_signal_handlers_enabled(0)
+}
+
 /** In a compiled executable modules are looked for beside it, since native libraries cannot live inside. */
 function requireChdb(): { Session: SessionClass } {
   const isCompiled = import.meta.path.startsWith('/$bunfs/')
-  const found: unknown = createRequire(isCompiled ? join(dirname(process.execPath), 'x.js') : import.meta.path)('chdb')
+  const require = createRequire(isCompiled ? join(dirname(process.execPath), 'x.js') : import.meta.path)
+  const found: unknown = require('chdb')
+  leaveSignalsToRuntime(require)
   if (typeof found !== 'object' || found === null || !('Session' in found) || typeof found.Session !== 'function')
     throw new Error('cannot open the embedded samples store: the package chdb has no Session')
   return found as { Session: SessionClass }
