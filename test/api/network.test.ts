@@ -212,6 +212,9 @@ describe('subnets', () => {
     const usage = async (id: string) => (await data(call('GET', `/subnets/${id}`))).usage
     expect(await usage(one.id)).toMatchObject({ usable: 254, used: 11, used_percent: 4.3 })
     expect(await usage(container.id)).toMatchObject({ size: 65_536, used: 11, delegated_percent: 50.3 })
+    await refreshUsage(hub.hub)
+    const { version } = await data(call('GET', `/subnets/${one.id}`))
+    expect(await data(call('PATCH', `/subnets/${one.id}`, { gateway: '10.0.0.1' }))).toMatchObject({ version })
     await call('PATCH', `/subnets/${one.id}`, { reserved: [{ from: '10.0.0.5', to: '10.0.0.20', note: 'DHCP' }] })
     expect((await usage(container.id)).used).toBe(20)
     const details = await data(call('GET', `/subnets/${one.id}/usage`))

@@ -30,6 +30,7 @@ import {
 } from '../resources/field.ts'
 import { columnNamed, defineKind, type NewWrite, type RowOf, type Write, type Written } from '../resources/kind.ts'
 import { type Referrers, refuseInUse } from '../resources/references.ts'
+import { isSame } from '../resources/write-resource.ts'
 import { arrangeTree, lockTree } from './subnet-tree.ts'
 import { deriveSubnets, usageResponse } from './subnet-usage.ts'
 
@@ -119,6 +120,7 @@ function blockFaults({
 async function beforeWrite({ tx, before, next }: Write<Subnet>): Promise<void> {
   const faults = blockFaults(next)
   if (Object.keys(faults).length > 0) throw invalid(faults)
+  if (before !== null && isSame(before, { ...before, ...next })) return
   next.usage_stale = true
   next.free_from = null
   const isMoved = before === null || before.cidr !== next.cidr || before.vrf !== next.vrf
