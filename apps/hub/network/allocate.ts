@@ -11,10 +11,10 @@ import { ApiError, invalidField } from '../platform/http/api-error.ts'
 import type { Language } from '../platform/http/api-texts.ts'
 import type { Editor } from '../resources/editor.ts'
 import type { Values } from '../resources/field.ts'
-import { type Found, lockRowAlone, rowsOfIds } from '../resources/resource-rows.ts'
+import { type Found, lockRow, lockRowAlone, rowsOfIds } from '../resources/resource-rows.ts'
 import { presentSome } from '../resources/resource-show.ts'
 import { insertResources, updateResource } from '../resources/write-resource.ts'
-import { type FreeOf, freeNumbers, freeRun } from './free-addresses.ts'
+import { childBlocks, type FreeAddress, type FreeOf, freeAddresses, freeRun } from './free-addresses.ts'
 import { type IpAddressRow, ipAddressKind } from './ip-address.ts'
 import { subnetKind } from './subnet.ts'
 import { lockTreeShared } from './subnet-tree.ts'
@@ -36,8 +36,10 @@ type Allocation = {
   /** The fields of each address. */
   readonly values: Unchecked
 }
-type Given = { readonly rows: readonly Row[]; readonly isRepeated: boolean }
-type Outcome = Given | ApiError
+/** An address that is given out, and its row where it was released before. */
+type Given = { readonly address: string; readonly releasedId: string | null }
+type Done = { readonly rows: readonly Row[]; readonly isRepeated: boolean }
+type Outcome = Done | ApiError
 
 /** One ask on its way to its outcome. */
 type Turn = {
@@ -47,7 +49,7 @@ type Turn = {
   known: readonly string[] | null
   /** One before it in the group, with the same request_id. */
   same: Turn | null
-  addresses: readonly string[]
+  addresses: readonly Given[]
   rows: Row[]
 }
 const isOpen = ({ refusal, known, same }: Turn): boolean => refusal === null && known === null && same === null
@@ -85,7 +87,7 @@ async function findRepeated(tx: Tx, companyId: string, turns: readonly Turn[]): 
 }
 
 /** The free addresses of one that asks for certain ones. Throws 422. */
-async function chosen(tx: Tx, subnet: FreeOf, asked: Allocation): Promise<readonly bigint[]> {
+async function chosen(tx: Tx, subnet: FreeOf, asked: Allocation): Promise<readonly FreeAddress[]> {
   if (asked.address !== null) {
     const wanted = addressNumber(asked.address)
     // An address of another family, or outside, is not among those that may be given out.
@@ -93,70 +95,66 @@ async function chosen(tx: Tx, subnet: FreeOf, asked: Allocation): Promise<readon
     const [first] =
       wanted === null || familyOf(asked.address) !== familyOf(subnet.cidr)
         ? []
-        : await freeNumbers(tx.db, only, 1, false)
-    if (wanted === null || first !== wanted) throw invalidField('address', 'address_taken')
-    return [wanted]
+        : await freeAddresses(tx.db, only, 1, false)
+    if (!first || first.at !== wanted) throw invalidField('address', 'address_taken')
+    return [first]
   }
   const found = asked.isContiguous
     ? await freeRun(tx.db, subnet, asked.count, asked.isFromLast)
-    : await freeNumbers(tx.db, subnet, asked.count, asked.isFromLast)
+    : await freeAddresses(tx.db, subnet, asked.count, asked.isFromLast)
   if (!found || found.length < asked.count) throw invalidField('subnet_id', 'no_free_address')
   return found
 }
 
 /** Gives each turn its addresses, the lowest to the first; one that does not get all it asks for gets none. */
-async function choose(tx: Tx, subnet: FreeOf, turns: readonly Turn[]): Promise<void> {
+async function choose(tx: Tx, subnet: FreeOf, children: readonly string[], turns: readonly Turn[]): Promise<void> {
   const family = familyOf(subnet.cidr)
+  const named = ({ at, releasedId }: FreeAddress): Given => ({ address: numberAddress(at, family), releasedId })
   const open = turns.filter(isOpen)
   const [first] = open
   if (!first) return
   if (!isPlain(first.asked)) {
-    first.addresses = (await chosen(tx, subnet, first.asked)).map(each => numberAddress(each, family))
+    first.addresses = (await chosen(tx, subnet, first.asked)).map(named)
     return
   }
   const total = open.reduce((sum, { asked }) => sum + asked.count, 0)
-  const free = await freeNumbers(tx.db, subnet, total, false)
+  const free = await freeAddresses(tx.db, subnet, total, false, children)
   let at = 0
   for (const turn of open) {
     const given = free.slice(at, at + turn.asked.count)
     if (given.length < turn.asked.count) turn.refusal = invalidField('subnet_id', 'no_free_address')
     else {
-      turn.addresses = given.map(each => numberAddress(each, family))
+      turn.addresses = given.map(named)
       at += given.length
     }
   }
 }
 
 /** Registers the addresses, or takes the rows of those that were released, with their history. */
-async function register(tx: Tx, subnet: FreeOf & { readonly company_id: string }, turns: readonly Turn[]) {
-  const wanted = turns.flatMap(turn => turn.addresses.map(address => ({ turn, address })))
-  if (wanted.length === 0) return
-  // An array is looked up address by address. Of `in (select …)` PostgreSQL reads all addresses of the company.
-  const standing = await tx.db.execute<{ id: string; address: string }>(sql`
-    select id, address from ip_addresses where company_id = ${subnet.company_id} and vrf = ${subnet.vrf}
-      and deleted_at is null and address = any(array(
-        select jsonb_array_elements_text(${JSON.stringify(wanted.map(({ address }) => address))}::jsonb)::inet))`)
-  const released = new Map(standing.map(({ id, address }) => [address, id]))
-  const fresh = wanted.filter(({ address }) => !released.has(address))
+async function register(tx: Tx, { vrf }: FreeOf, turns: readonly Turn[]): Promise<void> {
+  const wanted = turns.flatMap(turn => turn.addresses.map(given => ({ turn, ...given })))
+  const fresh = wanted.filter(({ releasedId }) => releasedId === null)
   const made = await insertResources(
     tx,
     ipAddressKind,
     fresh.map(({ turn: { asked }, address }) => ({
       editor: asked.editor,
-      values: { ...asked.values, address, vrf: subnet.vrf },
+      values: { ...asked.values, address, vrf },
       action: 'allocate',
     })),
   )
   const rowOf = new Map(fresh.map(({ address }, at) => [address, made[at]]))
-  for (const { turn, address } of wanted) {
-    const id = released.get(address)
-    const row = id === undefined ? rowOf.get(address) : await takeReleased(tx, turn.asked, id)
+  for (const { turn, address, releasedId } of wanted) {
+    const row = releasedId === null ? rowOf.get(address) : await takeReleased(tx, turn.asked, releasedId)
     if (row instanceof ApiError) throw row
     if (row) turn.rows.push(row)
   }
 }
 
-const takeReleased = (tx: Tx, { editor, values }: Allocation, id: string): Promise<Row> => {
+async function takeReleased(tx: Tx, { editor, values }: Allocation, id: string): Promise<Row> {
+  const { status } = await lockRow(ipAddressKind, tx, editor.companyId, id)
+  // Somebody has taken it up again since it was found.
+  if (status !== 'released') throw invalidField('address', 'address_taken')
   const again = { status: 'active', ...values }
   return updateResource(tx, ipAddressKind, editor, id, again, { action: 'allocate', columns: { released_at: null } })
 }
@@ -194,9 +192,10 @@ async function allocateTogether(tx: Tx, asks: readonly Allocation[]): Promise<Ou
   if (!first) return []
   const { companyId } = first.editor
   // The tree first: statements of a transaction run in the order in which they are sent.
-  const [, subnet] = await together([
+  const [, subnet, children] = await together([
     lockTreeShared(tx, companyId),
     lockRowAlone(subnetKind, tx, companyId, first.subnet_id).catch(orNone),
+    childBlocks(tx.db, companyId, first.subnet_id),
   ])
   if (!subnet) return asks.map(() => invalidField('subnet_id', 'unknown_reference'))
   const turns = asks.map((asked): Turn => ({ asked, refusal: null, known: null, same: null, addresses: [], rows: [] }))
@@ -205,7 +204,7 @@ async function allocateTogether(tx: Tx, asks: readonly Allocation[]): Promise<Ou
     const reason = subnet.kind === 'container' ? 'gives_no_addresses' : 'no_free_address'
     for (const turn of turns.filter(isOpen)) turn.refusal = invalidField('subnet_id', reason)
   }
-  await choose(tx, subnet, turns)
+  await choose(tx, subnet, children, turns)
   await register(tx, subnet, turns)
   await together([noteRequests(tx, companyId, turns), moveFreeFrom(tx, subnet, turns)])
   await fetchKnown(tx, companyId, turns)
@@ -220,7 +219,9 @@ async function allocateTogether(tx: Tx, asks: readonly Allocation[]): Promise<Ou
  * now. Only what is registered counts: what agents saw and what rests may be free one day.
  */
 async function moveFreeFrom(tx: Tx, subnet: FreeOf, turns: readonly Turn[]): Promise<void> {
-  const last = turns.findLast(({ asked, addresses }) => isPlain(asked) && addresses.length > 0)?.addresses.at(-1)
+  const last = turns
+    .findLast(({ asked, addresses }) => isPlain(asked) && addresses.length > 0)
+    ?.addresses.at(-1)?.address
   if (last === undefined) return
   await tx.db.execute(sql`
     update subnets s set free_from = ${last}::inet where s.id = ${subnet.id} and not exists (
@@ -251,16 +252,23 @@ type Allocated = { readonly isRepeated: boolean; readonly shown: readonly Values
 /** How an ask ended, and the answer, which is read after the commit while others have the subnet. */
 type Ended = ApiError | { readonly isRepeated: boolean; readonly show: () => Promise<readonly Values[]> }
 
+/** The rows that did not stand before: one that was released and is taken again has another version. */
+const newIds = (outcome: Outcome): string[] =>
+  outcome instanceof ApiError || outcome.isRepeated
+    ? []
+    : outcome.rows.flatMap(({ id, version }) => (version === 1 ? [id] : []))
+
 async function workOff(hub: Hub, asks: readonly Allocation[]): Promise<Ended[]> {
   const outcomes = await allocateGroup(hub, asks)
   const given = outcomes.flatMap(outcome => (outcome instanceof ApiError ? [] : outcome.rows))
   // Two with one request_id have the same addresses.
   const all = [...new Map(given.map(row => [row.id, row])).values()]
+  const made = new Set(outcomes.flatMap(newIds))
   const shownIn = new Map<Language, Promise<Values[]>>()
   return asks.map(({ editor: { companyId, language } }, at): Ended => {
     const outcome = outcomes[at]!
     if (outcome instanceof ApiError) return outcome
-    const known = shownIn.get(language) ?? presentSome(ipAddressKind, { hub, companyId, language }, all)
+    const known = shownIn.get(language) ?? presentSome(ipAddressKind, { hub, companyId, language }, all, made)
     shownIn.set(language, known)
     const ids = new Set(outcome.rows.map(({ id }) => id))
     const show = async () => (await known).filter(({ id }) => ids.has(String(id)))

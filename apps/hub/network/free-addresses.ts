@@ -31,70 +31,83 @@ export type FreeOf = {
   readonly free_from: string | null
 }
 
-/** The parts of a subnet in which addresses may be given out, whoever has them now. */
-async function assignableRanges(db: Executor, subnet: FreeOf): Promise<AddressRange[]> {
+/** The blocks right inside a subnet. */
+export async function childBlocks(db: Executor, companyId: string, subnetId: string): Promise<readonly string[]> {
   const children = await db.execute<{ cidr: string }>(sql`
-    select cidr from subnets where company_id = ${subnet.company_id} and parent_id = ${subnet.id} and deleted_at is null`)
+    select cidr from subnets where company_id = ${companyId} and parent_id = ${subnetId} and deleted_at is null`)
+  return children.map(({ cidr }) => cidr)
+}
+
+/** The parts of a subnet in which addresses may be given out, whoever has them now. */
+function assignableRanges(subnet: FreeOf, children: readonly string[]): AddressRange[] {
   const gateway = subnet.gateway === null ? null : addressNumber(subnet.gateway)
   return gapsIn(usableRange(subnet), [
     ...reservedRanges(subnet),
-    ...children.map(child => rangeOfCidr(child.cidr)),
+    ...children.map(rangeOfCidr),
     ...(gateway === null ? [] : [{ from: gateway, to: gateway }]),
   ])
 }
 
-/** Taken addresses of a range in order, at most so many: registered, resting, or seen by agents. */
-async function takenIn(
+/** A free address, and its row where it was released before. */
+export type FreeAddress = { readonly at: bigint; readonly releasedId: string | null }
+/** One that is registered or was seen; with its row where it was released and is free again. */
+type Known = FreeAddress
+
+/** Known addresses of a range in order, at most so many: registered, resting, seen by agents, or released before. */
+async function knownIn(
   db: Executor,
   subnet: FreeOf,
   range: AddressRange,
   family: Family,
   limit: number,
   down: boolean,
-) {
+): Promise<Known[]> {
   const [from, to] = [numberAddress(range.from, family), numberAddress(range.to, family)]
   const order = sql.raw(down ? 'desc' : 'asc')
-  const rows = await db.execute<{ address: string }>(sql`
-    (select address from ip_addresses where company_id = ${subnet.company_id} and vrf = ${subnet.vrf}
-      and deleted_at is null and address between ${from}::inet and ${to}::inet
-      and (status <> 'released' or released_at > now() - make_interval(hours => ${subnet.quarantine_hours}))
+  // One that is in use in one way and not in another stands first as what is used.
+  const rows = await db.execute<{ address: string; released_id: string | null }>(sql`
+    (select address, case when status = 'released'
+        and (released_at > now() - make_interval(hours => ${subnet.quarantine_hours})) is not true then id end as released_id
+      from ip_addresses where company_id = ${subnet.company_id} and vrf = ${subnet.vrf}
+        and deleted_at is null and address between ${from}::inet and ${to}::inet
       order by address ${order} limit ${limit})
     union
-    (select address from ip_observations where company_id = ${subnet.company_id}
+    (select address, null from ip_observations where company_id = ${subnet.company_id}
       and address between ${from}::inet and ${to}::inet
       and last_seen_at > now() - make_interval(days => ${OBSERVED_DAYS})
       order by address ${order} limit ${limit})
-    order by address ${order} limit ${limit}`)
-  return rows.flatMap(row => addressNumber(row.address) ?? [])
+    order by address ${order}, released_id nulls first limit ${limit}`)
+  return rows.flatMap(({ address, released_id }) => {
+    const at = addressNumber(address)
+    return at === null ? [] : [{ at, releasedId: released_id }]
+  })
 }
 
 /**
  * The lowest (highest) free addresses of a subnet, at most so many. From below the search begins at `free_from`, under
  * which nothing is free.
  */
-export async function freeNumbers(db: Executor, subnet: FreeOf, countMax: number, down: boolean): Promise<bigint[]> {
+export async function freeAddresses(
+  db: Executor,
+  subnet: FreeOf,
+  countMax: number,
+  down: boolean,
+  children?: readonly string[],
+): Promise<FreeAddress[]> {
   const { family } = rangeOfCidr(subnet.cidr)
-  const ranges = await assignableRanges(db, subnet)
+  const ranges = assignableRanges(subnet, children ?? (await childBlocks(db, subnet.company_id, subnet.id)))
   const begin = down || subnet.free_from === null ? null : addressNumber(subnet.free_from)
-  const found: bigint[] = []
+  const found: FreeAddress[] = []
   let chunk = Math.max(FIRST_CHUNK, countMax * 2)
   for (const whole of down ? ranges.toReversed() : ranges) {
     if (begin !== null && whole.to < begin) continue
     let rest: AddressRange | null = begin !== null && whole.from < begin ? { from: begin, to: whole.to } : whole
     while (rest && found.length < countMax) {
-      const taken: bigint[] = await takenIn(db, subnet, rest, family, chunk, down)
-      const edge = taken.at(-1)
-      const isLast = taken.length < chunk || edge === undefined
+      const known: Known[] = await knownIn(db, subnet, rest, family, chunk, down)
+      const edge = known.at(-1)?.at
+      const isLast = known.length < chunk || edge === undefined
       const seen: AddressRange = isLast ? rest : down ? { from: edge, to: rest.to } : { from: rest.from, to: edge }
-      take(
-        found,
-        gapsIn(
-          seen,
-          taken.map(each => ({ from: each, to: each })),
-        ),
-        countMax,
-        down,
-      )
+      take(found, seen, known, countMax, down)
       rest = isLast ? null : down ? { from: rest.from, to: seen.from - 1n } : { from: seen.to + 1n, to: rest.to }
       if (rest && rest.from > rest.to) rest = null
       chunk = Math.min(CHUNK_MAX, chunk * 4)
@@ -104,23 +117,31 @@ export async function freeNumbers(db: Executor, subnet: FreeOf, countMax: number
   return found
 }
 
-/** Adds the addresses of gaps, from the end that is asked for. */
-function take(found: bigint[], gaps: readonly AddressRange[], countMax: number, down: boolean): void {
-  for (const { from, to } of down ? gaps.toReversed() : gaps)
+/** Adds the free addresses of a range, from the end that is asked for. */
+function take(found: FreeAddress[], range: AddressRange, known: readonly Known[], countMax: number, down: boolean) {
+  const taken = known.flatMap(({ at, releasedId }) => (releasedId === null ? [{ from: at, to: at }] : []))
+  const released = new Map(known.map(({ at, releasedId }) => [at, releasedId]))
+  const gaps = gapsIn(range, taken)
+  for (const { from, to } of down ? gaps.reverse() : gaps)
     for (let at = down ? to : from; from <= at && at <= to && found.length < countMax; at += down ? -1n : 1n)
-      found.push(at)
+      found.push({ at, releasedId: released.get(at) ?? null })
 }
 
 /** The lowest run of free neighbours. Null when there is none. */
-export async function freeRun(db: Executor, subnet: FreeOf, length: number, down: boolean): Promise<bigint[] | null> {
+export async function freeRun(
+  db: Executor,
+  subnet: FreeOf,
+  length: number,
+  down: boolean,
+): Promise<FreeAddress[] | null> {
   // Neighbours are looked for among more and more free addresses, until one search finds no more than it has.
   for (let asked = length * 4; ; asked *= 8) {
-    const free = await freeNumbers(db, subnet, asked, down)
-    let run: bigint[] = []
+    const free = await freeAddresses(db, subnet, asked, down)
+    let run: FreeAddress[] = []
     for (const each of free) {
-      const last = run.at(-1)
-      run = last !== undefined && (down ? last - each : each - last) === 1n ? [...run, each] : [each]
-      if (run.length === length) return run.sort((a, b) => (a < b ? -1 : 1))
+      const last = run.at(-1)?.at
+      run = last !== undefined && (down ? last - each.at : each.at - last) === 1n ? [...run, each] : [each]
+      if (run.length === length) return run.sort((a, b) => (a.at < b.at ? -1 : 1))
     }
     if (free.length < asked) return null
   }
@@ -129,7 +150,7 @@ export async function freeRun(db: Executor, subnet: FreeOf, length: number, down
 /** How many addresses of a subnet are free. */
 export async function freeTotal(db: Executor, subnet: FreeOf): Promise<bigint> {
   const { family } = rangeOfCidr(subnet.cidr)
-  const ranges = await assignableRanges(db, subnet)
+  const ranges = assignableRanges(subnet, await childBlocks(db, subnet.company_id, subnet.id))
   const texts = ranges.map(({ from, to }) => ({ f: numberAddress(from, family), t: numberAddress(to, family) }))
   const [row] = await db.execute<{ taken: string }>(sql`
     with r as materialized (select f, t from jsonb_to_recordset(${JSON.stringify(texts)}::jsonb) as x (f inet, t inet))

@@ -20,7 +20,7 @@ import type { RouteContext } from '../platform/http/route.ts'
 import { editorOf } from '../resources/editor.ts'
 import { type Found, lockRow, rowsOfIds } from '../resources/resource-rows.ts'
 import { deleteResource, insertResources, updateResource } from '../resources/write-resource.ts'
-import { freeNumbers, freeTotal, OBSERVED_DAYS } from './free-addresses.ts'
+import { freeAddresses, freeTotal, OBSERVED_DAYS } from './free-addresses.ts'
 import { type Subnet, subnetKind } from './subnet.ts'
 import { lockTree } from './subnet-tree.ts'
 import { reservedRanges } from './subnet-usage.ts'
@@ -54,9 +54,9 @@ export async function freeIn(
     return { data: blocks, total_free: jsonNumber(total) }
   }
   if (subnet.kind === 'container' || subnet.full) return { data: [], total_free: 0 }
-  const numbers = await freeNumbers(db, subnet, asked.count, asked.isFromLast)
+  const free = await freeAddresses(db, subnet, asked.count, asked.isFromLast)
   const total = await freeTotal(db, subnet)
-  return { data: numbers.map(each => numberAddress(each, family)), total_free: jsonNumber(total) }
+  return { data: free.map(({ at }) => numberAddress(at, family)), total_free: jsonNumber(total) }
 }
 
 /** The parts of a block, at most 256 of them. Throws 422. */

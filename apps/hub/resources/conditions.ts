@@ -117,6 +117,7 @@ export async function conditionsOf(
   resourceIds: readonly string[],
   language: Language,
 ) {
+  if (resourceIds.length === 0) return new Map<string, never[]>()
   const rows = await db.execute<ConditionRow>(sql`
     select resource_id, code, severity, detail, since from resource_conditions
     where company_id = ${companyId} and kind = ${info.kind} and resource_id = any(${uuidList(resourceIds)}::uuid[])

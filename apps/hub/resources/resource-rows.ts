@@ -1,4 +1,4 @@
-import { and, eq, getTableColumns, isNotNull, isNull, type SQL, sql } from 'drizzle-orm'
+import { and, eq, getTableColumns, getTableName, isNotNull, isNull, type SQL, sql } from 'drizzle-orm'
 import type { Executor } from '../platform/db/connect.ts'
 import { isAnyOf, type Tx } from '../platform/db/transaction.ts'
 import { notFound } from '../platform/http/api-error.ts'
@@ -41,6 +41,18 @@ function selectionOf(kind: Pick<Kind, 'table' | 'parent'>) {
 /** The rows of a kind, without where and order. */
 export const selectRows = (kind: Pick<Kind, 'table' | 'parent'>, db: Executor) =>
   db.select(selectionOf(kind)).from(kind.table)
+
+/** The rows that a statement stores, which returns all their columns. */
+export async function storedRows<Row extends CommonRow>(
+  kind: Kind<Row>,
+  tx: Tx,
+  statement: SQL,
+): Promise<Found<Row>[]> {
+  const { table } = kind
+  // Under the name of the table, so that the selection means what was stored: the table itself does not show it yet.
+  const stored = tx.db.$with(getTableName(table), {}).as(statement)
+  return (await tx.db.with(stored).select(selectionOf(kind)).from(table)) as Found<Row>[]
+}
 
 type Which = 'kept' | 'deleted' | 'any'
 export const ofWhich = ({ table }: Pick<Kind, 'table'>, which: Which): SQL | undefined =>

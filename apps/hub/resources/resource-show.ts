@@ -9,6 +9,7 @@ import { presentRow } from './resource-response.ts'
 import type { Found } from './resource-rows.ts'
 import { lastRuns, presentRun } from './runs.ts'
 
+const NONE: ReadonlySet<string> = new Set()
 type Asker = Pick<RouteContext, 'hub' | 'companyId'>
 
 async function derivedOf(kind: Kind, db: Executor, asker: Asker, rows: readonly CommonRow[], isShow: boolean) {
@@ -22,16 +23,17 @@ export async function presentList(kind: Kind, asker: Asker, rows: readonly Found
   return rows.map(row => ({ ...presentRow(kind, row, false), ...derived.get(row.id) }))
 }
 
-/** Resources, each whole, in their order. */
+/** Resources, each whole, in their order. What was made just now (`made`) has no conditions and no runs. */
 export async function presentSome<Row extends CommonRow>(
   typed: Kind<Row>,
   asker: Asker & { readonly language: Language },
   rows: readonly Found<Row>[],
+  made: ReadonlySet<string> = NONE,
 ): Promise<Values[]> {
   const kind = typed as Kind
   const { hub, companyId, language } = asker
   const { db } = hub.database
-  const ids = rows.map(({ id }) => id)
+  const ids = rows.flatMap(({ id }) => (made.has(id) ? [] : [id]))
   const [derived, conditions, runs] = await Promise.all([
     derivedOf(kind, db, asker, rows, true),
     conditionsOf(db, kind.info, companyId, ids, language),

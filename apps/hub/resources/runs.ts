@@ -97,6 +97,7 @@ export async function lastRuns(
   kind: string,
   resourceIds: readonly string[],
 ): Promise<ReadonlyMap<string, readonly RunRow[]>> {
+  if (resourceIds.length === 0) return new Map()
   const rows = await db.execute<RunRow>(sql`
     select ${COLUMNS} from (
       select distinct on (resource_id, action) id from resource_runs

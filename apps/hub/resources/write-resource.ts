@@ -18,7 +18,7 @@ import type { Values } from './field.ts'
 import type { CommonRow, Kind, NewWrite, Notes } from './kind.ts'
 import { type Change, partsOf, referenceFaultsOf, refuseInUse } from './references.ts'
 import { emptyOf, storedOf } from './resource-form.ts'
-import { type Found, findRow, lockRow, rowsOfIds } from './resource-rows.ts'
+import { type Found, findRow, lockRow, rowsOfIds, storedRows } from './resource-rows.ts'
 import { optionFaultsOf, optionFieldsOf } from './strict-options.ts'
 
 type Origin = CommonRow['origin']
@@ -184,17 +184,21 @@ async function afterInserts(
   else for (const each of written) await hooks.afterWrite?.(each)
 }
 
-/** Stores rows, but those that a unique index refuses, with one statement. The ids of what it stored. */
-async function storeNew({ table }: Kind, tx: Tx, rows: readonly Unchecked[]): Promise<Set<string>> {
+/** Stores rows, but those that a unique index refuses, with one statement. What it stored, by id. */
+async function storeNew(kind: Kind, tx: Tx, rows: readonly Unchecked[]): Promise<Map<string, Found>> {
+  const { table } = kind
   const given = rows[0] ?? {}
   const names = sql.join(
     Object.entries(getTableColumns(table)).flatMap(([key, { name }]) => (key in given ? [sql.identifier(name)] : [])),
     sql`, `,
   )
-  const stored = await tx.db.execute<{ id: string }>(sql`
-    insert into ${table} (${names}) select ${names}
-    from jsonb_populate_recordset(null::${table}, ${JSON.stringify(rows)}::jsonb) on conflict do nothing returning id`)
-  return new Set(stored.map(({ id }) => id))
+  const stored = await storedRows(
+    kind,
+    tx,
+    sql`insert into ${table} (${names}) select ${names}
+      from jsonb_populate_recordset(null::${table}, ${JSON.stringify(rows)}::jsonb) on conflict do nothing returning *`,
+  )
+  return new Map(stored.map(row => [row.id, row]))
 }
 
 /** Stores one that a unique index refused, in a savepoint, to learn which one it was. */
@@ -210,24 +214,29 @@ async function refusalOf(kind: Kind, tx: Tx, { next }: Pending): Promise<ApiErro
   }
 }
 
-/** Stores what has no fault, within the limit. What refuses each of the others. */
-async function storeWhole(kind: Kind, tx: Tx, writes: readonly Pending[]): Promise<ReadonlyMap<Pending, ApiError>> {
+type Stored = { readonly refused: ReadonlyMap<Pending, ApiError>; readonly rows: Map<string, Found> }
+
+/** Stores what has no fault, within the limit: its rows, by id, and what refuses each of the others. */
+async function storeWhole(kind: Kind, tx: Tx, companyId: string, writes: readonly Pending[]): Promise<Stored> {
   const refused = new Map<Pending, ApiError>()
   for (const write of writes) if (write.faults.size > 0) refused.set(write, faultsError(write.faults))
   const whole = writes.filter(write => !refused.has(write))
-  if (whole.length === 0) return refused
-  const rows = whole.map(({ next }) => next)
-  const stored = await storing(kind, storeNew(kind, tx, rows))
-  for (const write of whole) {
-    const refusal = stored.has(write.id) ? null : await refusalOf(kind, tx, write)
+  if (whole.length === 0) return { refused, rows: new Map() }
+  const given = whole.map(({ next }) => next)
+  const rows = await storing(kind, storeNew(kind, tx, given))
+  const late: string[] = []
+  for (const write of whole.filter(({ id }) => !rows.has(id))) {
+    const refusal = await refusalOf(kind, tx, write)
     if (refusal) refused.set(write, refusal)
+    else late.push(write.id)
   }
+  for (const row of await rowsOfIds(kind, tx.db, companyId, late)) rows.set(row.id, row)
   const made = whole.filter(write => !refused.has(write))
   for (const some of Map.groupBy(made, ({ next }) => (kind.parent ? next[kind.parent.column] : null)).values()) {
     const over = await beyond(kind, tx, some)
     for (const write of over > 0 ? some.slice(-over) : []) refused.set(write, beyondLimit(kind))
   }
-  return refused
+  return { refused, rows }
 }
 
 /** Writes the entries of the audit log. */
@@ -263,19 +272,19 @@ export async function insertResources<Row extends CommonRow>(
   for (const [at, found] of (await stateFaults(editor, tx, kind, changes)).entries())
     for (const [field, text] of found) whole[at]?.faults.set(field, text)
   for (const { next } of writes) if (next.status === 'planned' || next.status === 'retired') next.health = 'unknown'
-  const refused = await storeWhole(kind, tx, writes)
+  const { refused, rows } = await storeWhole(kind, tx, editor.companyId, writes)
   const ids = writes.flatMap(write => (refused.has(write) ? [] : [write.id]))
-  const rows = new Map((await rowsOfIds(typed, tx.db, editor.companyId, ids)).map(row => [row.id, row]))
   const made = writes.flatMap(write => {
-    const row = rows.get(write.id)
+    const row = refused.has(write) ? undefined : rows.get(write.id)
     return row ? [{ write, editor: write.editor, row }] : []
   })
   await afterInserts(kind, tx, made)
   await recordNew(kind, tx, made)
   const isChanged = hooks.afterWrite !== undefined || hooks.afterInserts !== undefined
-  const after = isChanged ? await rowsOfIds(typed, tx.db, editor.companyId, ids) : []
+  const after = isChanged ? await rowsOfIds(kind, tx.db, editor.companyId, ids) : []
   for (const row of after) rows.set(row.id, row)
-  return writes.map(write => refused.get(write) ?? rows.get(write.id) ?? notFound())
+  // They are rows of the kind, whose type `Row` has.
+  return writes.map(write => refused.get(write) ?? (rows.get(write.id) as Found<Row> | undefined) ?? notFound())
 }
 
 /** What refuses one stands in its place. */
