@@ -168,7 +168,8 @@ export async function runRoute(
     const result = await route.run(context, code => readBody(request, route, family, code))
     response = respond(result, route.status, family, headers, hub.now())
   } catch (error) {
-    response = respondError(toApiError(error, requestLog()), family, language, headers, hub.now())
+    const refusal = error instanceof ApiError ? error : toApiError(error, requestLog())
+    response = respondError(refusal, family, language, headers, hub.now())
   }
   const seconds = (performance.now() - requestMeta.startedAtMs) / 1000
   hub.metrics.requests.inc({ route: routeName, code: response.status })
