@@ -20,7 +20,10 @@ type MatchFlags = {
 export function nowOf(text: string | undefined): number {
   if (text === undefined) return Date.now()
   const ms = /^\d{4}-\d{2}-\d{2}(T.*)?$/.test(text) ? Date.parse(text) : Number.NaN
-  if (Number.isNaN(ms)) throw new Error(`--now ${text} is no day such as 2026-11-22`)
+  // The runtime reads 30 February as a day of March.
+  const day = Date.parse(`${text.slice(0, 10)}T00:00:00Z`)
+  const isDay = !Number.isNaN(day) && new Date(day).toISOString().slice(0, 10) === text.slice(0, 10)
+  if (Number.isNaN(ms) || !isDay) throw new Error(`--now ${text} is no day such as 2026-11-22`)
   return ms
 }
 

@@ -13,6 +13,13 @@ const secdb = (secfixes: unknown, more: object = {}): object => ({
 })
 
 describe('Alpine', () => {
+  test('[MAT-083] an advisory of GitHub without any digit is an id; a word is none', async () => {
+    using built = await buildOf({
+      alpine: { 'main.json': secdb({ '2-r0': ['CVE-2024-1 GHSA-cfgh-jmpq-rvwx fixed-by'] }) },
+    })
+    expect(built.rules('alpine:3.20', 'openssl').map(({ vuln }) => vuln)).toEqual(['CVE-2024-1', 'GHSA-cfgh-jmpq-rvwx'])
+  })
+
   test('[MAT-083] a version and an id are a rule each, an entry of two ids two, and version 0 none', async () => {
     const fixes = {
       '3.3.1-r1': ['CVE-2024-4741', 'CVE-2024-4603 CVE-2024-2511'],

@@ -4,6 +4,7 @@ import { generateKeyPairSync } from 'node:crypto'
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'
+import { nowOf } from '../../../apps/matcher/commands/match-command.ts'
 import { openDatabaseFile } from '../../../apps/matcher/vulndb/database-file.ts'
 import { openAdvisories } from '../../../apps/matcher/vulndb/reader.ts'
 import { type Ran, runDb, scratchFolder, writeTree } from './support.ts'
@@ -231,4 +232,11 @@ describe('bundles', () => {
     other.dispose()
     rmSync(file)
   })
+})
+
+test('[MAT-232] the day of --now is one of the calendar', () => {
+  expect(nowOf('2028-02-29')).toBe(Date.UTC(2028, 1, 29))
+  expect(nowOf('2026-11-23T12:00:00+02:00')).toBe(Date.UTC(2026, 10, 23, 10))
+  for (const text of ['2026-02-30', '2026-02-29T00:00:00Z', '2026-13-01', 'yesterday', ''])
+    expect(() => nowOf(text)).toThrow('is no day')
 })

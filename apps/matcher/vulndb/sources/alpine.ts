@@ -10,11 +10,14 @@ function releaseOf(distroVersion: string): string | null {
   return version === undefined ? null : `alpine:${version}`
 }
 
+/** An advisory of GitHub may be of letters only; other ids have a digit. */
+const ID = /^(GHSA(-[a-z0-9]{4}){3}|[A-Z][A-Z0-9]*-[\w.:-]*\d[\w.:-]*)$/i
+
 /** Ids of one entry: `CVE-A CVE-B` names two, and words such as `(+` beside them name nothing. */
 const idsOf = (entry: unknown): string[] =>
   textOf(entry)
     .split(/[\s,]+/)
-    .filter(word => isRecordId(word) && /^[A-Z][A-Z0-9]*-[\w.:-]*\d[\w.:-]*$/i.test(word))
+    .filter(word => isRecordId(word) && ID.test(word))
 
 function readPackage(release: string, pkg: JsonObject, sink: RecordSink): void {
   const { name } = pkg
