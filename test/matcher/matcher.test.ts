@@ -166,6 +166,43 @@ describe('the hub', () => {
     await until('the deletion', () => rig.state.host(first!)?.state !== 'active')
   })
 
+  test('[MAT-051] of two records the version says which is newer, not their place in the feed', async () => {
+    const rig = new Rig()
+    const hostId = randomUUID()
+    const publicKey = 'A'.repeat(43).concat('=')
+    const put = (version: number, host: { state?: 'active' | 'revoked'; server_id?: string }) =>
+      rig.hub.putHost({ host_id: hostId, company_id: rig.company, public_key: publicKey, version, ...host })
+    const other = async () => {
+      const later = rig.hub.putHost({ host_id: randomUUID(), company_id: rig.company, public_key: publicKey })
+      await until('the page with it', () => rig.state.host(later.host_id) !== null)
+    }
+    put(3, { state: 'revoked' })
+    rigs.push(await rig.start())
+    await until('the revocation', () => rig.state.host(hostId)?.state === 'revoked')
+    put(2, { state: 'active' })
+    await other()
+    expect(rig.state.host(hostId)?.state).toBe('revoked')
+    const [first, second] = [randomUUID(), randomUUID()]
+    put(4, { state: 'active', server_id: first })
+    await until('the higher version', () => rig.state.host(hostId)?.serverId === first)
+    put(4, { server_id: second })
+    await until('the newer content of one version', () => rig.state.host(hostId)?.serverId === second)
+  })
+
+  test('[MAT-166] [MAT-234] refused events are told while they are held, whatever else the hub answers', async () => {
+    const rig = await startRig()
+    rig.hub.script = ({ path }) => (path === '/events' ? rig.hub.error(401, 'unauthorized') : null)
+    const client = await rig.enrolled('web')
+    await client.report(reportOf('web'))
+    const ops = startOpsServer('127.0.0.1:0', [], rig.metrics, rig.matcher.ready)
+    const failing = async () => ((await (await fetch(`${ops.url}/readyz`)).json()) as { failing: string[] }).failing
+    await until('the refusal', () => rig.hub.to('/events').length === 1)
+    const polls = rig.hub.to('/scan-hosts').length
+    await until('another answer', () => rig.hub.to('/scan-hosts').length > polls + 1)
+    expect(await failing()).toEqual(['unauthorized'])
+    await ops.stop()
+  })
+
   test('[MAT-234] readiness names the part that fails', async () => {
     const rig = new Rig()
     rig.hub.script = ({ path }) => (path === '/scan-hosts' ? rig.hub.error(500, 'server_error') : null)

@@ -22,6 +22,8 @@ type HubHost = {
   state: 'active' | 'revoked'
   inactive: boolean
   sync_version: number
+  /** Like sync_version, unless a test says otherwise. */
+  version?: number
   deleted?: boolean
 }
 
@@ -144,7 +146,7 @@ export class ScriptedHub {
       .filter(host => host.sync_version > since)
       .sort((a, b) => a.sync_version - b.sync_version)
     const page = after.slice(0, limit)
-    const records = page.map(host => ({ ...host, version: host.sync_version, deleted: host.deleted === true }))
+    const records = page.map(host => ({ version: host.sync_version, ...host, deleted: host.deleted === true }))
     return this.ok({
       scan_hosts: records,
       next_since: page.at(-1)?.sync_version ?? since,

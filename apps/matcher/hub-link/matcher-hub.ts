@@ -7,6 +7,8 @@ import { Pace, type PaceKind } from './hub-request-rate.ts'
 const PREFIX = '/api/v1/security/matcher'
 /** What an agent waits for is given up sooner than what waits in the outbox. */
 const WAITED_TIMEOUT_MS = 8_000
+/** Events that the hub refuses for the token wait so long (MAT-166). */
+export const UNAUTHORIZED_HOLD_MS = 60_000
 /** After so many calls in a row without an answer, agents are answered at once for a while. */
 const BREAK_AFTER = 5
 const BREAK = { startMs: 1_000, capMs: 10_000 }
@@ -61,6 +63,7 @@ export class MatcherHub {
   private readonly hub: HubConnection
   private readonly pace: Pace
   private refusedOwnToken = false
+  private eventsRefusedUntilMs = 0
   private failures = 0
   private brokenUntilMs = 0
 
@@ -70,9 +73,12 @@ export class MatcherHub {
     this.pace = options.pace ?? new Pace()
   }
 
-  /** The hub refuses the token of this matcher, and has taken no call since (MAT-166). */
+  /**
+   * The hub refuses the token of this matcher, and has taken no call since; or it refuses events, and they are held,
+   * whatever it answers to other calls (MAT-166).
+   */
   get isUnauthorized(): boolean {
-    return this.refusedOwnToken
+    return this.refusedOwnToken || performance.now() < this.eventsRefusedUntilMs
   }
 
   /** Exchanges a code. The hub answers a repeated call as it did the first (decision G-186). */
@@ -100,7 +106,11 @@ export class MatcherHub {
 
   /** At most 200 events of one company; after `eventsTurn`. */
   async postEvents(events: readonly SecurityEvent[]): Promise<HubResponse> {
-    return this.note(await this.hub.call({ method: 'POST', path: '/events', body: { events } }))
+    const response = this.note(await this.hub.call({ method: 'POST', path: '/events', body: { events } }))
+    if (response.kind === 'ok') this.eventsRefusedUntilMs = 0
+    else if (response.kind === 'refused' && isOwnRefusal(response))
+      this.eventsRefusedUntilMs = performance.now() + UNAUTHORIZED_HOLD_MS + WAITED_TIMEOUT_MS
+    return response
   }
 
   heartbeat(body: { version: string; db_version: number; queue_depth: number }): Promise<HubResponse> {

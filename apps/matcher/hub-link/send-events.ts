@@ -10,12 +10,10 @@ import type { SecurityEvent } from '../../../core/matching/finding-event.ts'
 import { describeResponse, type HubResponse } from '../../hub-link/hub-connection.ts'
 import { judgeBatch } from '../../hub-link/judge-batch.ts'
 import type { EventBatch, MatcherState } from '../state/state-types.ts'
-import { isOwnRefusal, type MatcherHub } from './matcher-hub.ts'
+import { isOwnRefusal, type MatcherHub, UNAUTHORIZED_HOLD_MS } from './matcher-hub.ts'
 
 const BACKOFF = { startMs: 1_000, capMs: 5 * 60_000 }
 const COMPANIES_AT_ONCE = 4
-/** After a refusal of the matcher's own token (MAT-166). */
-const UNAUTHORIZED_HOLD_MS = 60_000
 /** Events that nothing told of, as after a fault of the disk, are looked for this often. */
 const POLL_MS = 5_000
 const STOP_MAX_MS = 3_000

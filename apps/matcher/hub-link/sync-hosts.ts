@@ -22,7 +22,8 @@ const textOf = (value: unknown): string => (typeof value === 'string' ? value : 
 function hostOf(record: unknown): FeedHost | null {
   if (!isObject(record)) return null
   const hostId = textOf(record.host_id)
-  const version = Number(record.sync_version ?? record.version)
+  // As for agents: the version says which record is newer, sync_version where it stands in the feed (decision G-35).
+  const version = Number(record.version ?? record.sync_version)
   const isDeleted = record.deleted === true
   const companyId = textOf(record.company_id)
   const publicKey = textOf(record.public_key)

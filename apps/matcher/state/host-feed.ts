@@ -37,7 +37,8 @@ export class HostFeed {
     return this.#parts.writer.write(() => {
       for (const host of hosts) {
         const held = this.#parts.hosts.byHostId.get(host.hostId)
-        if (held !== null && held.version >= host.version) continue
+        // Of one version the feed has the newer content: it gives each record once for each change.
+        if (held !== null && held.version > host.version) continue
         if (host.isDeleted) this.#delete(held)
         else this.#put(held, host, held?.machine_hash ?? '')
       }
