@@ -86,6 +86,7 @@ export function useColumnWidths(
 ): void {
   const widths = useRef<Widths | null>(null)
   const found = useRef(question)
+  const isResting = useRef(true)
   const isAnswered = useIsAnswered(question, given)
   useLayoutEffect(() => {
     const { current } = table
@@ -104,12 +105,18 @@ export function useColumnWidths(
   }, [])
   useLayoutEffect(() => widths.current?.find(), [columns, density.value])
   useLayoutEffect(() => {
-    if (found.current === question || !isAnswered) return widths.current?.mend(true)
-    widths.current?.find()
-    found.current = question
+    if (found.current !== question && isAnswered) {
+      widths.current?.find()
+      found.current = question
+      // Each cell is looked at, which costs who scrolls a frame or two; the rest that follows looks at them anyway.
+    } else if (isResting.current) widths.current?.mend(true)
   }, [rows])
   useEffect(() => {
-    const rest = setTimeout(() => widths.current?.mend(false), REST_MS)
+    isResting.current = false
+    const rest = setTimeout(() => {
+      isResting.current = true
+      widths.current?.mend(false)
+    }, REST_MS)
     return () => clearTimeout(rest)
   }, [from])
 }
