@@ -108,6 +108,7 @@ const addresses = (): readonly (readonly [name: string, address: string | null])
   ...pageNames.map(name => [name, addressOf(name)] as const),
   ['servers as cards', `${base}/servers?view=cards`],
   ['servers as a map', `${base}/servers?view=map&group=env`],
+  ['server security', `${base}/servers/${ids.server}?tab=security`],
 ]
 
 /** What is left out on a phone is in the tree of a screen. */

@@ -295,20 +295,28 @@ type ScanRow = {
   release_support: string | null
   open_findings: number | null
 }
-type HostRow = { host_id: string; state: string; inactive: boolean; stale: boolean; last_seen_at: string | null }
+type HostRow = {
+  host_id: string
+  state: string
+  inactive: boolean
+  stale: boolean
+  last_seen_at: string | null
+  last_report_at: string | null
+}
 
 const scanOf = (row: ScanRow | undefined) =>
   row ? { ...row, scanned_at: new Date(row.scanned_at), db_version: Number(row.db_version) } : null
 
 const FINDINGS_SHOWN = 15
 
-/** The findings and the last scan of a server that was found in the company. */
-export async function serverSecurity(asker: Asker, serverId: string) {
-  const { hub, companyId } = asker
+type SecurityAsker = Pick<Asker, 'hub' | 'companyId'> & { readonly caller: Parameters<typeof hiddenKinds>[0] }
+
+/** What is counted of the findings of a server that was found in the company, its scan host and its last scan. */
+export async function serverStanding({ hub, companyId, caller }: SecurityAsker, serverId: string) {
   const { db } = hub.database
   const now = new Date(hub.now()).toISOString()
-  const hidden = hiddenKinds(asker.caller).map(kind => sql` and kind <> ${kind}`)
-  const [counted, [scan], [host], open] = await Promise.all([
+  const hidden = hiddenKinds(caller).map(kind => sql` and kind <> ${kind}`)
+  const [counted, [scan], [host]] = await Promise.all([
     db.execute<{ status: (typeof findingStatuses)[number]; priority: (typeof priorities)[number]; count: number }>(sql`
       select status, priority, count(*)::int as count from security_findings
       where server_id = ${serverId} and company_id = ${companyId} ${sql.join(hidden, sql``)} group by 1, 2`),
@@ -318,10 +326,10 @@ export async function serverSecurity(asker: Asker, serverId: string) {
       from security_server_scans where server_id = ${serverId} and company_id = ${companyId}
       order by scanned_at desc limit 1`),
     db.execute<HostRow>(sql`
-      select h.host_id, h.state, h.inactive_at is not null as inactive, (${isStaleHost(now)}) as stale, h.last_seen_at
+      select h.host_id, h.state, h.inactive_at is not null as inactive, (${isStaleHost(now)}) as stale, h.last_seen_at,
+        h.last_report_at
       from scan_hosts h where h.server_id = ${serverId} and h.company_id = ${companyId}
       order by (h.state = 'active') desc, h.enrolled_at desc limit 1`),
-    findingCollection.read(asker, { status: 'open', server: serverId }, { limit: FINDINGS_SHOWN, offset: 0 }),
   ])
   const byStatus = zeros(findingStatuses)
   const byPriority = zeros(priorities)
@@ -330,11 +338,23 @@ export async function serverSecurity(asker: Asker, serverId: string) {
     if (status === 'open') byPriority[priority] += count
   }
   return {
-    server_id: serverId,
     by_status: byStatus,
     by_priority: byPriority,
     scan: scanOf(scan),
-    host: host ? { ...host, last_seen_at: instant(host.last_seen_at) } : null,
-    findings: open.rows.map(presentFinding),
+    host: host
+      ? { ...host, last_seen_at: instant(host.last_seen_at), last_report_at: instant(host.last_report_at) }
+      : null,
   }
+}
+
+const shownHost = ({ last_report_at: _, ...host }: NonNullable<Awaited<ReturnType<typeof serverStanding>>['host']>) =>
+  host
+
+/** The findings and the last scan of a server that was found in the company. */
+export async function serverSecurity(asker: Asker, serverId: string) {
+  const [{ host, ...standing }, open] = await Promise.all([
+    serverStanding(asker, serverId),
+    findingCollection.read(asker, { status: 'open', server: serverId }, { limit: FINDINGS_SHOWN, offset: 0 }),
+  ])
+  return { server_id: serverId, ...standing, host: host && shownHost(host), findings: open.rows.map(presentFinding) }
 }

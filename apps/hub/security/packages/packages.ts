@@ -53,8 +53,10 @@ type Item = Static<typeof itemsBody>['data']['items'][number]
 
 const nothing = (reason: MatcherReason) => ({ data: [], next_cursor: null, matcher: { available: false, reason } })
 
+type MatcherAsker = Pick<Asker, 'hub' | 'companyId'>
+
 /** Rows of servers that are not the company's are left out, whatever the matcher says. */
-async function withServers({ hub, companyId }: Asker, items: readonly Item[]) {
+async function withServers({ hub, companyId }: MatcherAsker, items: readonly Item[]) {
   const ids = new Set(items.map(item => item.server_id).filter(isUuid))
   const rows = await hub.database.db.execute<{ id: string; name: string; hostname: string | null }>(sql`
     select id, name, hostname from servers
@@ -79,7 +81,7 @@ async function withServers({ hub, companyId }: Asker, items: readonly Item[]) {
   })
 }
 
-async function pageOfPackages(asker: Asker, name: string, path: string, serverId: string | null) {
+async function pageOfPackages(asker: MatcherAsker, name: string, path: string, serverId: string | null) {
   const { hub } = asker
   if (!hub.matcher.isConfigured) return nothing('not_configured')
   const answered = await hub.matcher.ask('GET', name, path)
@@ -106,7 +108,7 @@ function queryOf(values: Readonly<Record<string, string | undefined>>, { cursor,
 
 /** The packages of a server that was found in the company. */
 export const packagesOfServer = (
-  asker: Asker,
+  asker: MatcherAsker,
   serverId: string,
   { q, ...page }: PageQuery & { readonly q?: string | undefined },
 ) =>

@@ -1,25 +1,23 @@
 // Parts of pages that are loaded when they are needed. Who loads files (pages/all-pages.ts) says how: the bundler's own
 // code for that would else be a further file of every page.
 import type { ComponentType } from 'preact'
+import type { TabProps } from './pages/server/tab.ts'
 import type { SilenceDialogProps } from './parts/silence-start.ts'
 
 /** The charts of a company's only server. */
 type FirstCharts = ComponentType<{ readonly serverId: string }>
 
+/** Tabs of a server that few who look at one open. */
+type ServerTabs = { readonly SecurityTab: ComponentType<TabProps>; readonly PackagesTab: ComponentType<TabProps> }
+
 type LateParts = {
-  silence: (() => Promise<ComponentType<SilenceDialogProps>>) | null
-  firstCharts: (() => Promise<FirstCharts>) | null
-  palette: (() => Promise<ComponentType>) | null
-  keys: (() => Promise<ComponentType>) | null
-  views: (() => Promise<ComponentType>) | null
-  columns: (() => Promise<ComponentType>) | null
+  silence?: () => Promise<ComponentType<SilenceDialogProps>>
+  firstCharts?: () => Promise<FirstCharts>
+  palette?: () => Promise<ComponentType>
+  keys?: () => Promise<ComponentType>
+  views?: () => Promise<ComponentType>
+  columns?: () => Promise<ComponentType>
+  serverTabs?: () => Promise<ServerTabs>
 }
 
-export const lateParts: LateParts = {
-  silence: null,
-  firstCharts: null,
-  palette: null,
-  keys: null,
-  views: null,
-  columns: null,
-}
+export const lateParts: LateParts = {}

@@ -24,6 +24,7 @@ import { serverChangesView } from './server/changes.ts'
 import { serverChartsView } from './server/charts.ts'
 import { serverView } from './server/head.ts'
 import { serverAgentsView, serverChecksView, serverHistoryView, serverInventoryView } from './server/records.ts'
+import { serverPackagesView, serverSecurityView } from './server/security.ts'
 import { serverSeriesView } from './server/series.ts'
 import { matchingServersView, serversView } from './servers.ts'
 import { silencesView } from './silences.ts'
@@ -57,6 +58,8 @@ export const views: Readonly<Record<string, View>> = {
   'server-decisions': serverDecisionsView,
   'server-history': serverHistoryView,
   'server-inventory': serverInventoryView,
+  'server-packages': serverPackagesView,
+  'server-security': serverSecurityView,
   'host-map': hostMapView,
   'host-map-cells': mapCellsView,
   'server-series': serverSeriesView,

@@ -8,6 +8,8 @@ export const serverWords = {
   tab_checks: { en: 'Checks', vi: 'Kiểm tra' },
   tab_inventory: { en: 'Inventory', vi: 'Cấu hình máy' },
   tab_agents: { en: 'Agents', vi: 'Agent' },
+  tab_security: { en: 'Security', vi: 'Bảo mật' },
+  tab_packages: { en: 'Packages', vi: 'Các gói' },
   tab_history: { en: 'History', vi: 'Lịch sử' },
 
   seen: { en: 'Seen', vi: 'Thấy lần cuối' },

@@ -6,6 +6,8 @@ import { lateParts } from '../late-parts.ts'
 
 type Load = () => Promise<ComponentType>
 
+const ruleEditor: Load = async () => (await import('./rule-editor/rule-editor-page.tsx')).RuleEditorPage
+
 export const pageFiles: Readonly<Record<PageName, Load>> = {
   overview: async () => (await import('./overview/overview-page.tsx')).OverviewPage,
   check: async () => (await import('./checks/check-page.tsx')).CheckPage,
@@ -23,9 +25,9 @@ export const pageFiles: Readonly<Record<PageName, Load>> = {
   servers: async () => (await import('./servers/servers-page.tsx')).ServersPage,
   server: async () => (await import('./server/server-page.tsx')).ServerPage,
   rules: async () => (await import('./rules/rules-page.tsx')).RulesPage,
-  rule_new: async () => (await import('./rule-editor/rule-editor-page.tsx')).RuleEditorPage,
+  rule_new: ruleEditor,
   rule: async () => (await import('./rule/rule-page.tsx')).RulePage,
-  rule_edit: async () => (await import('./rule-editor/rule-editor-page.tsx')).RuleEditorPage,
+  rule_edit: ruleEditor,
 }
 
 lateParts.silence = async () => (await import('../parts/silence-dialog.tsx')).SilenceDialog
@@ -34,3 +36,4 @@ lateParts.palette = async () => (await import('../frame/palette.tsx')).Palette
 lateParts.keys = async () => (await import('../frame/key-help.tsx')).KeyHelp
 lateParts.views = async () => (await import('../frame/saved-views-dialog.tsx')).SavedViewsDialog
 lateParts.columns = async () => (await import('./servers/columns-dialog.tsx')).ColumnsDialog
+lateParts.serverTabs = () => import('./server/late-tabs.ts')

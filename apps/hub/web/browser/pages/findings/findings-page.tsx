@@ -1,67 +1,30 @@
 // The findings that are open, the highest risk first: what waits, what is late, and whether scans and the matcher work.
 import { useState } from 'preact/hooks'
-import type { FindingRow, FindingsView, MatchingFindingsView } from '../../../views/findings.ts'
+import type { FindingsView, MatchingFindingsView } from '../../../views/findings.ts'
 import { findingsWords } from '../../../words/findings.ts'
 import { shellWords } from '../../../words/shell.ts'
 import { hrefTo, param, setParams } from '../../address/router.ts'
 import type { ApiFault } from '../../api.ts'
-import { count, duration, NOTHING } from '../../format.ts'
+import { count, duration } from '../../format.ts'
 import { ActFault, Fault } from '../../parts/fault.tsx'
 import { FilterField, NothingMatches } from '../../parts/filter-field.tsx'
 import { NoticeLine } from '../../parts/notice-line.tsx'
 import { useSelection } from '../../parts/selection.ts'
 import { SelectionBar } from '../../parts/selection-bar.tsx'
 import { Skeleton } from '../../parts/skeleton.tsx'
-import { type Column, Table } from '../../parts/table.tsx'
+import { Table } from '../../parts/table.tsx'
 import { Time } from '../../parts/time.tsx'
 import { textsOf } from '../../session.ts'
 import { askView, usePageView } from '../../view.ts'
 import { ExceptionDialog, type ExceptionTarget, type ExceptionType } from './exception-dialog.tsx'
 import './findings.css'
-import { Due, PriorityMark, priorityText, stateText } from './finding-face.tsx'
+import { findingColumns } from './finding-columns.tsx'
+import { priorityText } from './finding-face.tsx'
 
 const t = textsOf(findingsWords)
 const shell = textsOf(shellWords)
 
 const HOUR_MS = 3_600_000
-
-const columns: readonly Column<FindingRow>[] = [
-  { key: 'priority', title: t('priority'), cell: row => <PriorityMark {...row} /> },
-  {
-    key: 'vulnerability',
-    title: t('vulnerability'),
-    isName: true,
-    cell: row => <a href={hrefTo('finding', { finding: row.id })}>{row.vulnId}</a>,
-  },
-  {
-    key: 'server',
-    title: t('server'),
-    cell: row =>
-      row.serverId === null ? (
-        t('no_server')
-      ) : (
-        <a class="text" href={hrefTo('server', { server: row.serverId })}>
-          {row.serverName}
-        </a>
-      ),
-  },
-  { key: 'package', title: t('package'), cell: row => <span class="text">{row.packageKey}</span> },
-  { key: 'installed', title: t('installed'), from: 'medium', cell: row => <span class="text">{row.installed}</span> },
-  {
-    key: 'fixed',
-    title: t('fixed_in'),
-    cell: row => <span class="text">{row.fix === 'fixed' ? row.fixed : t(`fix_${row.fix}`)}</span>,
-  },
-  {
-    key: 'notes',
-    title: t('state'),
-    cell: row =>
-      [row.isExploited ? t('exploited') : '', stateText(row)].filter(text => text !== '').join(', ') || NOTHING,
-  },
-  { key: 'due', title: t('due'), cell: row => <Due {...row} /> },
-  { key: 'risk', title: t('risk'), isNumber: true, from: 'medium', cell: row => count(row.risk) },
-  { key: 'first', title: t('first_seen'), from: 'wide', cell: row => <Time atMs={row.firstSeenAtMs} form="when" /> },
-]
 
 type TileProps = { readonly title: string; readonly number: number; readonly q: string }
 
@@ -123,7 +86,7 @@ function FindingList({ data, total, selection }: ListProps) {
     <Table
       isTall
       label={t('title')}
-      columns={columns}
+      columns={findingColumns}
       rows={data.rows}
       keyOf={row => row.id}
       nameOf={row => `${row.vulnId} · ${row.packageKey} · ${row.serverName ?? t('no_server')}`}

@@ -1,6 +1,6 @@
 // A server: how it stands, and a tab for each thing that is known of it.
 import type { ComponentType } from 'preact'
-import { useEffect } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import type { ServerHead } from '../../../views/server/head.ts'
 import { serverWords } from '../../../words/server.ts'
 import { param, pathParam, setParams } from '../../address/router.ts'
@@ -11,6 +11,7 @@ import { may, textsOf } from '../../session.ts'
 import { usePageView } from '../../view.ts'
 import { AlertsTab } from './alerts-tab.tsx'
 import { InventoryTab } from './inventory-tab.tsx'
+import { PackagesTab, SecurityTab } from './late-tab.tsx'
 import { MetricsTab } from './metrics-tab.tsx'
 import { AgentsTab, ChecksTab, HistoryTab } from './record-tabs.tsx'
 import { ServerHeadPart } from './server-head.tsx'
@@ -19,10 +20,15 @@ import './server.css'
 
 const t = textsOf(serverWords)
 
-const tabs = ['metrics', 'alerts', 'checks', 'inventory', 'agents', 'history'] as const
+const tabs = ['metrics', 'alerts', 'checks', 'inventory', 'agents', 'security', 'packages', 'history'] as const
 type Tab = (typeof tabs)[number]
 
-const shownTabs = (): readonly Tab[] => (may('audit.view') ? tabs : tabs.filter(tab => tab !== 'history'))
+/** The key that a tab needs beside those of the page. */
+const keyOf: Readonly<Partial<Record<Tab, string>>> = {
+  ...{ security: 'security.view', packages: 'security.view', history: 'audit.view' },
+}
+
+const shownTabs = (): readonly Tab[] => tabs.filter(tab => may(keyOf[tab] ?? 'servers.view'))
 
 /** The tab of the address; metrics where it names none. */
 const currentTab = (): Tab => shownTabs().find(tab => tab === param('tab')) ?? 'metrics'
@@ -33,6 +39,8 @@ const content: Readonly<Record<Tab, ComponentType<TabProps>>> = {
   checks: ChecksTab,
   inventory: InventoryTab,
   agents: AgentsTab,
+  security: SecurityTab,
+  packages: PackagesTab,
   history: HistoryTab,
 }
 
@@ -46,9 +54,17 @@ function Tabs({ current }: { readonly current: Tab }) {
     show(next)
     document.getElementById(`tab-${next}`)?.focus()
   }
-  const show = (tab: Tab) => setParams({ tab: tab === 'metrics' ? null : tab })
+  const list = useRef<HTMLDivElement>(null)
+  // On a phone there is no place for all of them: the chosen one is among those that are seen.
+  useLayoutEffect(() => {
+    const [bar, tab] = [list.current, document.getElementById(`tab-${current}`)]
+    if (bar === null || tab === null) return
+    const [seen, its] = [bar.getBoundingClientRect(), tab.getBoundingClientRect()]
+    if (its.left < seen.left || its.right > seen.right) bar.scrollLeft += its.right - seen.right
+  }, [current])
+  const show = (tab: Tab) => setParams({ tab: tab === 'metrics' ? null : tab, q: null, cursor: null })
   return (
-    <div class="tabs" role="tablist" aria-label={t('tabs')} onKeyDown={move}>
+    <div ref={list} class="tabs" role="tablist" aria-label={t('tabs')} onKeyDown={move}>
       {shownTabs().map(tab => (
         <button
           type="button"

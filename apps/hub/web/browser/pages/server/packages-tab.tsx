@@ -1,0 +1,87 @@
+// The packages of a server, as the matcher knows them from its last report.
+import { useEffect, useState } from 'preact/hooks'
+import type { PackagesView } from '../../../views/server/security.ts'
+import { serverSecurityWords } from '../../../words/server-security.ts'
+import { param, setParams } from '../../address/router.ts'
+import { Fault } from '../../parts/fault.tsx'
+import { Skeleton } from '../../parts/skeleton.tsx'
+import { type Column, Table } from '../../parts/table.tsx'
+import { textsOf } from '../../session.ts'
+import { useView } from '../../view.ts'
+import type { TabProps } from './tab.ts'
+
+const t = textsOf(serverSecurityWords)
+
+/** The matcher is asked once who types has stopped. */
+const TYPED_MS = 300
+
+type Row = PackagesView['rows'][number]
+
+const columns: readonly Column<Row>[] = [
+  { key: 'name', title: t('name'), isName: true, cell: row => <span class="text">{row.name}</span> },
+  { key: 'version', title: t('version'), cell: row => <span class="text">{row.version}</span> },
+  { key: 'arch', title: t('architecture'), cell: row => row.arch },
+  { key: 'source', title: t('source'), from: 'medium', cell: row => <span class="text">{row.source}</span> },
+  { key: 'ecosystem', title: t('ecosystem'), from: 'medium', cell: row => row.ecosystem },
+]
+
+function useTyped(text: string): string {
+  const [typed, setTyped] = useState(text)
+  useEffect(() => {
+    const timer = setTimeout(() => setTyped(text), TYPED_MS)
+    return () => clearTimeout(timer)
+  }, [text])
+  return typed
+}
+
+type ListProps = { readonly data: PackagesView; readonly isSearched: boolean }
+
+function PackageList({ data: { rows, reason }, isSearched }: ListProps) {
+  if (reason === 'no_data' || (reason === null && rows.length === 0))
+    return <p>{t(isSearched ? 'no_matching_package' : 'reason_no_data')}</p>
+  if (reason !== null) return <p class="banner">{t(`reason_${reason}`)}</p>
+  const nameOf = (row: Row): string => `${row.name} ${row.version} ${row.arch}`
+  return <Table label={t('packages')} columns={columns} rows={rows} keyOf={nameOf} nameOf={nameOf} />
+}
+
+export function PackagesTab({ serverId }: TabProps) {
+  const [text, setText] = useState(param('q'))
+  const [q, cursor] = [param('q'), param('cursor')]
+  const typed = useTyped(text.trim())
+  useEffect(() => {
+    if (typed !== q) setParams({ q: typed || null, cursor: null }, 'replace')
+  }, [typed])
+  const show = (next: string): void => setParams({ cursor: next || null })
+  const { data, fault, reload } = useView<PackagesView>('server-packages', { server: serverId, q, cursor })
+  return (
+    <>
+      <div class="toolbar">
+        <input
+          type="search"
+          aria-label={t('find_package')}
+          placeholder={t('find_package')}
+          maxLength={256}
+          value={text}
+          onInput={event => setText(event.currentTarget.value)}
+        />
+        {cursor === '' ? null : (
+          <button type="button" onClick={() => show('')}>
+            {t('from_start')}
+          </button>
+        )}
+        {data?.next == null ? null : (
+          <button type="button" onClick={() => show(data.next ?? '')}>
+            {t('next')}
+          </button>
+        )}
+      </div>
+      {data !== null ? (
+        <PackageList data={data} isSearched={q !== ''} />
+      ) : fault === null ? (
+        <Skeleton />
+      ) : (
+        <Fault fault={fault} onRetry={reload} />
+      )}
+    </>
+  )
+}
