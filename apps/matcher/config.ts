@@ -2,6 +2,7 @@
 // files.
 import { readFileSync } from 'node:fs'
 import type { Logger } from 'pino'
+import { isLoopback } from '../../core/config/address.ts'
 import {
   address,
   boolean,
@@ -88,8 +89,11 @@ function databaseFaults(config: Readonly<Record<string, unknown>>): ConfigFault[
   else if (sources.includes('auto') && sources.length > 1)
     faults.push({ key: 'db.sources', value: sources.join(', '), message: 'auto stands alone, or sources are named' })
   const mirror = config['db.mirror']
-  if (typeof mirror === 'string' && !/^(https?|file):$/.test(URL.parse(mirror)?.protocol ?? ''))
+  const mirrorUrl = typeof mirror === 'string' ? URL.parse(mirror) : null
+  if (typeof mirror === 'string' && !/^(https?|file):$/.test(mirrorUrl?.protocol ?? ''))
     faults.push({ key: 'db.mirror', value: mirror, message: 'must be an https:// address, or a file:// one' })
+  else if (typeof mirror === 'string' && mirrorUrl?.protocol === 'http:' && !isLoopback(mirrorUrl.hostname))
+    faults.push({ key: 'db.mirror', value: mirror, message: 'is plain http to another host; use https' })
   return faults
 }
 

@@ -205,6 +205,20 @@ describe('what is shown', () => {
       expect([secret, log.includes(secret)]).toEqual([secret, false])
   })
 
+  test('[MAT-063] [MAT-231] a mirror is https, a folder, or plain on this host only', () => {
+    const faultsOf = (mirror: string) =>
+      resolveMatcherConfig({ 'admin.token': 'x', 'db.mirror': mirror }).faults.map(({ key }) => key)
+    for (const mirror of [
+      'https://mirror.example.net/',
+      'http://127.0.0.1:80',
+      'http://[::1]/x',
+      'file:///srv/advisories',
+    ])
+      expect(faultsOf(mirror)).toEqual([])
+    for (const mirror of ['http://mirror.example.net', 'ftp://mirror.example.net', 'nothing'])
+      expect(faultsOf(mirror)).toEqual(['db.mirror'])
+  })
+
   test('[MAT-231] every key has its default', () => {
     const { config, faults } = resolveMatcherConfig({ 'admin.token': 'x' })
     expect(faults).toEqual([])
