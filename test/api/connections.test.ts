@@ -441,6 +441,27 @@ describe('graph', () => {
     expect(hard.nodes.map((node: Json) => node.key)).not.toContain(job.key)
   })
 
+  test('[check 16.20] [RES-049] a root whose agent stops is down, and those who reach it are named as before', async () => {
+    const own = await hub.tenant()
+    const [web, db] = [await server(own), await server(own)]
+    await made({ source: web.end, target: db.end }, own)
+    const { token } = (await own.call('POST', '/monitoring/licenses', { name: db.name, server_id: db.id })).body
+    const asked = { license: token, hostname: db.name, machine_id: db.id, collector_id: collector.id }
+    const { agent_id } = (await collector.call('POST', '/enroll', asked)).body.data
+    const seen = { agents: [{ agent_id, last_seen_at: new Date().toISOString() }] }
+    expect((await collector.call('POST', '/agents/seen', seen)).status).toBe(200)
+    const around = async () => {
+      const { nodes, impact } = await graph(`root=${db.key}&direction=dependents`, own)
+      const { state, open_alerts } = nodes.find((node: Json) => node.key === db.key)
+      return [state, open_alerts, impact.affected.map((each: Json) => each.key)]
+    }
+    expect(await around()).toEqual(['online', 0, [web.key]])
+    const agent = { rule_id: 'agent_down', series_key: `agent:${agent_id}`, severity: 'critical', labels: { agent_id } }
+    const down = alertEvent(own, db.id, 'agent.down', agent)
+    expect((await collector.call('POST', '/events', { events: [down] })).body.data.rejected).toEqual([])
+    expect(await around()).toEqual(['down', expect.any(Number), [web.key]])
+  })
+
   test('[RES-055] what is another company’s is in no graph, and its root is unknown', async () => {
     const [own, other] = [await hub.tenant(), await hub.tenant()]
     const foreign = await server(other)

@@ -237,7 +237,7 @@ describe('PowerDNS', () => {
     expect((await shown(of)).sync_state).toBe('in_sync')
   })
 
-  test('[RES-212] what would delete 4 of 10 records is not sent, unless it is forced', async () => {
+  test('[check 16.23] [RES-212] what would delete 4 of 10 records, or nearly all, is not sent, unless it is forced', async () => {
     const of = await published(Array.from({ length: 9 }, (_, index) => A(`h${index}`)))
     expect((await run(of, { mode: 'publish' })).state).toBe('done')
     const before = await served(of)
@@ -247,11 +247,13 @@ describe('PowerDNS', () => {
     const refused = await run(of, { mode: 'publish' })
     expect([refused.state, refused.error]).toEqual(['failed', 'unsafe_publish'])
     expect((await run(of, { mode: 'publish', dry_run: true })).result).toMatchObject({ replaced: 0, deleted: 4 })
+    for (const { id } of rows.slice(4, 8)) await tenant.call('DELETE', at(of, id))
+    expect((await run(of, { mode: 'publish' })).error).toBe('unsafe_publish')
     expect(await served(of)).toEqual(before)
-    expect((await run(of, { mode: 'publish', force: true })).result).toMatchObject({ deleted: 4, in_sync: 6 })
-    expect(await served(of)).toHaveLength(6)
+    expect((await run(of, { mode: 'publish', force: true })).result).toMatchObject({ deleted: 8, in_sync: 2 })
+    expect(await served(of)).toHaveLength(2)
     // Three of ten, or four of nine, may go.
-    await tenant.call('DELETE', at(of, rows[4].id))
+    await tenant.call('DELETE', at(of, rows[8].id))
     expect((await run(of, { mode: 'publish' })).result).toMatchObject({ deleted: 1 })
   })
 

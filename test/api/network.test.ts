@@ -327,6 +327,21 @@ describe('addresses', () => {
     expect(await faultsOf(allocate(container.id))).toEqual([422, ['subnet_id']])
   })
 
+  test('[RES-227] an address that is registered by hand meanwhile is given to nobody, and who asks for any gets another', async () => {
+    await company()
+    const one = await subnet('10.51.0.0/27')
+    const byHand = ['10.51.0.1', '10.51.0.2', '10.51.0.3', '10.51.0.5', '10.51.0.6', '10.51.0.9']
+    const [registered, given] = await Promise.all([
+      Promise.all(byHand.map(address => call('POST', '/ips', { address }))),
+      Promise.all(Array.from({ length: 12 }, () => allocate(one.id))),
+    ])
+    expect(given.map(({ status }) => status)).toEqual(given.map(() => 201))
+    const stored = registered.flatMap(({ status, body }) => (status === 201 ? [body.data.address] : []))
+    const all = [...given.flatMap(addresses), ...stored]
+    expect(new Set(all).size).toBe(12 + stored.length)
+    expect((await call('GET', `/ips?subnet_id=${one.id}`)).body.meta.total).toBe(all.length)
+  })
+
   test('[RES-227] [RES-228] [RES-229] side by side each has its own outcome, and what one is refused stops no other', async () => {
     await company()
     const one = await subnet('10.50.0.0/27')

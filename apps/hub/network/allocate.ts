@@ -239,12 +239,22 @@ async function allocateEach(hub: Hub, asks: readonly Allocation[]): Promise<Outc
   return outcomes
 }
 
+/** How often one ask is tried in all, when others register the address that was found for it. */
+const TRIES_MAX = 8
+/** Others took up the address between the search and the write. One that nobody asked for by name: there are more. */
+const isOvertaken = ({ more }: ApiError, { address }: Allocation): boolean =>
+  address === null && more.errors?.address !== undefined
+
 async function allocateGroup(hub: Hub, asks: readonly Allocation[]): Promise<Outcome[]> {
-  try {
-    return await inTransaction(hub.database.db, tx => allocateTogether(tx, asks))
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error
-    return asks.length === 1 ? [error] : allocateEach(hub, asks)
+  for (let tries = 1; ; tries++) {
+    try {
+      return await inTransaction(hub.database.db, tx => allocateTogether(tx, asks))
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error
+      const [alone, other] = asks
+      if (other) return allocateEach(hub, asks)
+      if (tries === TRIES_MAX || !alone || !isOvertaken(error, alone)) return [error]
+    }
   }
 }
 
