@@ -172,7 +172,7 @@ describe('the page of a server', () => {
       .waitFor()
   }, 120_000)
 
-  test('alerts, decisions, agents, inventory and history stand in their tabs, reached by keys', async () => {
+  test('alerts, decisions, agents, inventory, security, packages and history stand in their tabs, reached by keys', async () => {
     await open()
     await page.getByRole('tab', { name: 'Metrics' }).focus()
     await page.keyboard.press('ArrowRight')
@@ -188,6 +188,10 @@ describe('the page of a server', () => {
     await page.getByText('No agent has reported what this server is made of.').waitFor()
     await page.keyboard.press('ArrowRight')
     await page.getByRole('row', { name: /db-primary.*Online/ }).waitFor()
+    await page.keyboard.press('ArrowRight')
+    await page.getByText('This server has never been scanned').waitFor()
+    await page.keyboard.press('ArrowRight')
+    await page.getByRole('searchbox', { name: 'Find a package' }).waitFor()
     await page.keyboard.press('ArrowRight')
     await page.getByText('server.create').waitFor()
   }, 120_000)

@@ -190,7 +190,7 @@ export function FindingPage() {
           </>
         )}
         {finding.serverId === null ? null : (
-          <a class="finding-links text" href={hrefTo('server', { server: finding.serverId })}>
+          <a class="finding-links text" href={hrefTo('server', { server: finding.serverId }, { tab: 'security' })}>
             {finding.serverName}
           </a>
         )}

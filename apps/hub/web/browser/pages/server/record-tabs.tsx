@@ -2,6 +2,7 @@
 import type { ComponentChildren } from 'preact'
 import type { AgentsView, ChecksView, HistoryView } from '../../../views/server/records.ts'
 import { serverWords } from '../../../words/server.ts'
+import { hrefTo } from '../../address/router.ts'
 import { duration } from '../../format.ts'
 import { Fault } from '../../parts/fault.tsx'
 import { NothingYet } from '../../parts/nothing-yet.tsx'
@@ -56,8 +57,8 @@ export function ChecksTab({ serverId }: TabProps) {
           <Table heads={[t('check'), t('check_type'), t('target'), t('interval'), t('state')]}>
             {checks.map(check => (
               <tr key={check.id}>
-                <th scope="row" class="text">
-                  {check.name}
+                <th scope="row">
+                  <a href={hrefTo('check', { check: check.id })}>{check.name}</a>
                 </th>
                 <td data-title={t('check_type')}>{check.type}</td>
                 <td data-title={t('target')} class="mono">
