@@ -12,6 +12,7 @@ import type { OpenStreams } from './platform/http/open-streams.ts'
 import type { Jobs } from './platform/jobs/jobs.ts'
 import type { HubMetrics } from './platform/telemetry.ts'
 import type { Kinds } from './resources/kind-info.ts'
+import type { EarlySums } from './security/findings/early-sums.ts'
 import type { MatcherClient } from './security/packages/matcher-client.ts'
 import type { MatcherStatus } from './security/packages/matcher-status.ts'
 import type { SystemState } from './system-state/system-state.ts'
@@ -29,6 +30,7 @@ export type Hub = {
   readonly collectors: CollectorClient
   readonly matcher: MatcherClient
   readonly matcherStatus: MatcherStatus
+  readonly findingSums: EarlySums
   readonly jobs: Jobs
   readonly state: SystemState
   readonly bell: Bell

@@ -38,6 +38,7 @@ import { apiRoutes } from './routes.ts'
 import { registerSchedule, startSchedule } from './schedule.ts'
 import { registerExceptionJobs } from './security/exceptions/exception-findings.ts'
 import { registerExportJobs as registerSecurityExportJobs } from './security/exports/exports.ts'
+import { EarlySums } from './security/findings/early-sums.ts'
 import { registerRating } from './security/matcher/vulnerabilities.ts'
 import { MatcherClient } from './security/packages/matcher-client.ts'
 import { MatcherStatus } from './security/packages/matcher-status.ts'
@@ -107,6 +108,7 @@ export async function createHub(config: HubConfig, log: Logger, database: Databa
     collectors: new CollectorClient(config, database, sealer, log, metrics),
     matcher,
     matcherStatus: new MatcherStatus(matcher),
+    findingSums: new EarlySums(database.db, log),
     jobs,
     state: new SystemState(config, database, sealer, jobs, log, now),
     bell: new Bell(),
@@ -225,6 +227,7 @@ export async function startHub({ config, log, pages: given }: HubOptions): Promi
         hub.bell.close()
         await Promise.all(listeners.map(listener => listener.stop()))
         await hub.jobs.stop()
+        await hub.findingSums.settled()
         await leave()
         await database.close()
         log.info('stopped')

@@ -147,6 +147,21 @@ describe('the list of findings', () => {
     expect(found.slice(760).sort()).toEqual(others.map(row => row.id).sort())
   })
 
+  test('[SECU-003] a great many changes are added up before the clock comes to it', async () => {
+    const owner = await hub.tenant()
+    const hostId = await seedHost(hub, owner.companyId)
+    const { database, findingSums } = hub.hub
+    const waiting = async () =>
+      (await database.client`select 1 from security_finding_count_changes where company_id = ${owner.companyId}`).length
+    await seedFindings(hub, [finding(owner.companyId, hostId), finding(owner.companyId, hostId, { risk: 10 })])
+    findingSums.note(2)
+    await findingSums.settled()
+    findingSums.note(1998)
+    await findingSums.settled()
+    expect(await waiting()).toBe(0)
+    expect((await get('/security/findings', owner)).meta.total).toBe(2)
+  })
+
   test('[SECU-003] a finding has every column, its server, and its events in the detail', async () => {
     const owner = await hub.tenant()
     const serverId = await server(owner, 'web-1')

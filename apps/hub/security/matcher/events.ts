@@ -204,6 +204,7 @@ async function applyOnce(hub: Hub, events: readonly Envelope[]): Promise<Result[
 export async function receiveEvents(hub: Hub, body: unknown): Promise<EventsResponse> {
   const events = batchOf(body)
   const results = await applyOnce(hub, events)
+  hub.findingSums.note(results.filter(({ result }) => result === 'applied').length)
   const reasons = new Map<string, RejectReason>()
   const accepted = new Set<string>()
   countEvents(
