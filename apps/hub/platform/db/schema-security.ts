@@ -119,11 +119,6 @@ export const securityFindings = pgTable('security_findings', {
   lastEventSeq: whole('last_event_seq').notNull(),
   dbVersion: whole('db_version').notNull(),
   isAttached: boolean('is_attached').notNull().generatedAlwaysAs(sql`server_id is not null`),
-  cellDigest: uuid('cell_digest')
-    .notNull()
-    .generatedAlwaysAs(
-      sql`security_cell_digest(risk, priority, status, kind, severity_label, fix_status, kev, server_id is not null)`,
-    ),
   nameDigest: uuid('name_digest')
     .notNull()
     .generatedAlwaysAs(sql`md5(vuln_id || chr(10) || package_key || chr(10) || aliases::text)::uuid`),

@@ -59,13 +59,7 @@ export function findingFilterOf(body: Static<typeof findingFilterBody>): Finding
   return Object.fromEntries(given.map(name => [name, values[name]]))
 }
 
-const {
-  cellDigest: _cell,
-  nameDigest: _name,
-  isAttached: _attached,
-  slaTold: _told,
-  ...columns
-} = getTableColumns(securityFindings)
+const { nameDigest: _digest, isAttached: _attached, slaTold: _told, ...columns } = getTableColumns(securityFindings)
 
 const selectFindings = (db: Executor, where: SQL | undefined) =>
   db

@@ -7,9 +7,8 @@ import type { Executor } from '../../platform/db/connect.ts'
 import type { RowRange } from '../../platform/db/page-of-rows.ts'
 import { all, cellConditions, type FindingFilter, findingConditions, findsText, SEARCH_TEXT } from './finding-filter.ts'
 
-/** What tells cells of one risk apart. Their digest stands for it in the order of the list (sql/hub/0074). */
+/** The order of the list within one risk, which falls from the first to the last; by name, then by id. */
 const CELL = ['priority', 'status', 'kind', 'severity_label', 'fix_status', 'kev', 'is_attached'] as const
-const CELL_DIGEST = 'cell_digest'
 const NAME = 'name_digest'
 
 const columns = (names: readonly string[], of?: string): SQL =>
@@ -18,11 +17,12 @@ const columns = (names: readonly string[], of?: string): SQL =>
     sql`, `,
   )
 
-/** The order of the list, for statements that read findings in it: the highest risk first. */
-export const FINDING_ORDER = sql`risk desc, ${columns([CELL_DIGEST, NAME])}, id`
+/** The order of the list, for statements that read findings in it. */
+export const FINDING_ORDER = sql`risk desc, ${columns([...CELL, NAME])}, id`
 
-/** The digest of the cell of a row. */
-const cellDigest = (of?: string): SQL => sql`security_cell_digest(${columns(['risk', ...CELL], of)})`
+/** What stands for the cell in the key of counts by name (sql/hub/0063). */
+const cellDigest = (riskAndCell: readonly SQL[]): SQL =>
+  sql`security_cell_digest(${sql.join([...riskAndCell], sql`, `)})`
 
 type IdsOfPage = { readonly ids: readonly string[]; readonly total: number }
 
@@ -63,9 +63,7 @@ function cellsOf({ conditions, byKey = conditions, search, isByName }: CellFilte
     group by ${key} having sum(count) > 0`
 }
 
-type Cell = { readonly risk: number; readonly cell_digest: string } & Readonly<
-  Record<(typeof CELL)[number], string | boolean>
->
+type Cell = { readonly risk: number } & Readonly<Record<(typeof CELL)[number], string | boolean>>
 type Placed = IdsOfPage & {
   /** The cell in which the page begins, when too many findings come before it there; its ids are left out. */
   readonly deep: { readonly cell: Cell; readonly skipped: number; readonly taken: number } | null
@@ -82,20 +80,18 @@ async function placed(
   { limit, offset }: RowRange,
 ): Promise<Placed> {
   const cell = [...CELL, ...(filter.isByName ? [NAME] : [])]
-  const place = [CELL_DIGEST, ...(filter.isByName ? [NAME] : [])]
-  const isSame = all(['risk', ...place].map(name => sql`f.${sql.identifier(name)} = s.${sql.identifier(name)}`))
+  const isSame = all(['risk', ...cell].map(name => sql`f.${sql.identifier(name)} = s.${sql.identifier(name)}`))
   const isDeep = filter.isByName ? sql`false` : sql`s.skipped > ${SKIPPED_MAX}`
   const [row] = await db.execute<Placed>(sql`
     with cells as materialized (${cellsOf(filter)}),
     risks as (select risk, sum(n) as n, sum(sum(n)) over (order by risk desc) as upto from cells group by risk),
-    near as (
-      select c.risk, ${columns(cell, 'c')}, ${cellDigest('c')} as cell_digest, c.n, r.upto - r.n as before
+    placed as (
+      select c.risk, ${columns(cell, 'c')}, c.n,
+        r.upto - r.n + sum(c.n) over (partition by c.risk order by ${columns(cell, 'c')}) as upto
       from cells c join risks r on r.risk = c.risk
       where r.upto > ${offset}::bigint and r.upto - r.n < ${offset + limit}::bigint),
-    placed as (
-      select risk, ${columns(CELL)}, ${columns(place)}, n, before + sum(n) over (partition by risk order by ${columns(place)}) as upto from near),
     shown as (
-      select risk, ${columns(CELL)}, ${columns(place)}, greatest(${offset}::bigint - (upto - n), 0) as skipped,
+      select risk, ${columns(cell)}, greatest(${offset}::bigint - (upto - n), 0) as skipped,
         least(upto, ${offset + limit}::bigint) - greatest(upto - n, ${offset}::bigint) as taken
       from placed where upto > ${offset}::bigint and upto - n < ${offset + limit}::bigint)
     select (select coalesce(sum(n), 0)::int from cells) as total, array(
@@ -103,7 +99,7 @@ async function placed(
         select f.id, f.name_digest from security_findings f
         where f.company_id = ${companyId} and ${isSame} and not ${isDeep}
         order by f.name_digest, f.id offset s.skipped limit s.taken) f
-      order by s.risk desc, s.cell_digest, f.name_digest, f.id) as ids,
+      order by s.risk desc, ${columns(CELL, 's')}, f.name_digest, f.id) as ids,
     (select jsonb_build_object('cell', to_jsonb(s), 'skipped', s.skipped, 'taken', s.taken) from shown s where ${isDeep}) as deep`)
   return row ?? { ids: [], total: 0, deep: null }
 }
@@ -125,7 +121,7 @@ export async function idsOfPage(
   const cell = ['risk' as const, ...CELL].map(name => ({ name: sql.identifier(name), value: sql`${deep.cell[name]}` }))
   const inCell = {
     conditions: [owned, ...cell.map(({ name, value }) => sql`${name} = ${value}`)],
-    byKey: [owned, sql`cell_digest = ${deep.cell.cell_digest}`],
+    byKey: [owned, sql`cell_digest = ${cellDigest(cell.map(({ value }) => value))}`],
     isByName: true,
   }
   const before = await placed(db, companyId, inCell, { limit: deep.taken, offset: deep.skipped })
@@ -138,10 +134,11 @@ export async function idsOfPage(
  */
 export async function addUpFindingCounts(db: Executor): Promise<void> {
   const cell = columns(['company_id', 'risk', ...CELL])
+  const digest = cellDigest([columns(['risk', ...CELL])])
   await db.execute(sql`
     with taken as (
       delete from security_finding_count_changes
-      returning ${cell}, ${cellDigest()} as cell_digest, name_digest, vuln_id, package_key, aliases, count),
+      returning ${cell}, ${digest} as cell_digest, name_digest, vuln_id, package_key, aliases, count),
     by_name as (
       insert into security_finding_name_counts as c
         (cell_digest, name_digest, ${cell}, vuln_id, package_key, search_text, count)
