@@ -121,6 +121,23 @@ test('[ENR-041] a hub that finds the new agent a moment late does not lock its t
   expect((await rig.send({}, { token })).status).toBe(200)
 })
 
+test('[ENR-041] every agent of a fleet that enrolls at once is taken with its first batch', async () => {
+  // Beyond what a flood of tokens that nobody knows may ask of the hub.
+  const fleet = Array.from({ length: 260 }, (_, index) => `agt_${String(index).padStart(43, 'f')}`)
+  const idsOf = (token: string) => ({ agent_id: id(`agent of ${token}`), server_id: id(`server of ${token}`) })
+  let enrolled = 0
+  rig.hub.script = ({ path }) => {
+    if (path !== '/enroll') return null
+    const token = fleet[enrolled++]!
+    const sync_version = 100 + enrolled
+    rig.hub.feeds.agents!.push(agentRecord({ ...idsOf(token), token_hash: sha256Hex(token), sync_version }))
+    const data = { ...idsOf(token), company_id: companyId, agent_token: token }
+    return rig.hub.ok({ ...data, config: { interval_seconds: 0 } }, 201)
+  }
+  for (const _ of fleet) expect((await enroll()).status).toBe(200)
+  for (const token of fleet) expect((await rig.send({}, { token })).status).toBe(200)
+})
+
 test('the clear licence and token stand in no log line', () => {
   const log = JSON.stringify(rig.logLines)
   expect(log).toContain('an agent is enrolled')

@@ -138,10 +138,7 @@ async function finish(context: IngestContext, data: JsonObject, isJson: boolean)
   }
   const tokenHash = sha256Hex(agentToken)
   // The record says whether the agent is active or pending. If it cannot be fetched now, the first batch fetches it.
-  if (!context.registry.byTokenHash(tokenHash, context.nowMs())) {
-    await context.lookup.resolve(tokenHash)
-    context.lookup.forgetUnknown(tokenHash)
-  }
+  if (!context.registry.byTokenHash(tokenHash, context.nowMs())) await context.lookup.fetchIssued(tokenHash)
   const record = context.registry.byAgent(agentId) ?? provisional(agentId, companyId, serverId, data)
   context.log.info({ agent_id: agentId, company_id: companyId, server_id: serverId }, 'an agent is enrolled')
   const config = context.configs.messageOf(record)

@@ -50,25 +50,34 @@ export class RegistryLookup {
       }
       this.negatives.delete(tokenHash)
     }
-    let asked = this.running.get(tokenHash)
-    if (!asked) {
-      asked = this.ask(tokenHash).finally(() => this.running.delete(tokenHash))
-      this.running.set(tokenHash, asked)
-    }
-    const result = await asked
-    metrics.registryLookups.inc({ result })
-    return result
+    return this.askOnce(tokenHash, false)
   }
 
-  /** The next use of a token that was just issued asks the hub again, even if the hub did not know it a moment ago. */
-  forgetUnknown(tokenHash: string): void {
+  /**
+   * Asks for the agent of a token that the hub issued a moment ago. Nobody guesses such a token, so that the limit of
+   * look-ups does not hold: of a fleet that enrolls at once every agent is known when it sends its first batch. The
+   * next use of the token asks again where the hub did not know it yet.
+   */
+  async fetchIssued(tokenHash: string): Promise<void> {
+    await this.askOnce(tokenHash, true)
     this.negatives.delete(tokenHash)
   }
 
-  private async ask(tokenHash: string): Promise<LookupResult> {
+  private async askOnce(tokenHash: string, isIssued: boolean): Promise<LookupResult> {
+    let asked = this.running.get(tokenHash)
+    if (!asked) {
+      asked = this.ask(tokenHash, isIssued).finally(() => this.running.delete(tokenHash))
+      this.running.set(tokenHash, asked)
+    }
+    const result = await asked
+    this.options.metrics.registryLookups.inc({ result })
+    return result
+  }
+
+  private async ask(tokenHash: string, isIssued: boolean): Promise<LookupResult> {
     const { hub, registry, log, nowMs } = this.options
     if (!hub) return 'unknown'
-    if (this.bucket.take(this.limit, nowMs()) > 0) return 'unavailable'
+    if (!isIssued && this.bucket.take(this.limit, nowMs()) > 0) return 'unavailable'
     const answer = await hub.lookupByToken(tokenHash)
     if (answer.kind === 'refused' && answer.status === 404) {
       this.rememberUnknown(tokenHash)
