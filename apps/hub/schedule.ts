@@ -152,12 +152,16 @@ const HAS_WORK = sql.join(
   sql` `,
 )
 
-const PERIODS = JSON.stringify(tasks.map(task => ({ key: `schedule.${task.name}`, seconds: task.periodSeconds })))
+/** A tick finds what the tick before claimed a moment after it began: a period of one tick is not two of them. */
+const SLACK_MS = 500
+const PERIODS = JSON.stringify(
+  tasks.map(task => ({ key: `schedule.${task.name}`, seconds: task.periodSeconds - SLACK_MS / 1000 })),
+)
 /**
  * Tasks whose period is over. The periods stand in the text: a statement without parameters is planned once a
  * connection, and to plan it takes longer than all that it does.
  */
-const DUE = sql`from jsonb_to_recordset(${sql.raw(`'${PERIODS}'`)}::jsonb) as p (key text, seconds int)
+const DUE = sql`from jsonb_to_recordset(${sql.raw(`'${PERIODS}'`)}::jsonb) as p (key text, seconds float8)
   left join system_settings s on s.key = p.key
   where (s.updated_at is null or s.updated_at <= now() - make_interval(secs => p.seconds))`
 
