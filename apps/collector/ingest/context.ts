@@ -1,7 +1,6 @@
 // What the handlers of the agent API share: one context for each process, and nothing global.
 import type { Logger } from 'pino'
 import type { TrustedProxies } from '../../../core/network/trusted-proxies.ts'
-import type { RateLimit } from '../../../core/wire/rate-bucket.ts'
 import type { ApiError } from '../../http/api-error.ts'
 import type { BusWriter } from '../bus/bus.ts'
 import type { IngestConfig } from '../config.ts'
@@ -10,6 +9,7 @@ import type { HubClient } from '../hub-link/hub-client.ts'
 import type { AgentRegistry } from '../store/registry/registry.ts'
 import type { RegistryLookup } from '../store/registry/registry-lookup.ts'
 import type { BatchMetrics, CollectorMetrics } from '../telemetry.ts'
+import type { AgentRates } from './agent-rates.ts'
 import type { AgentConfigs } from './agents/agent-configs.ts'
 import type { AgentSession, Etag, Sessions } from './agents/agent-session.ts'
 import type { Authenticator, Identifier } from './agents/authenticate.ts'
@@ -39,7 +39,7 @@ export type MetricsContext = {
   readonly metrics: BatchMetrics
   readonly bus: BusWriter
   readonly callers: BatchCallers
-  readonly rates: { readonly metrics: RateLimit }
+  readonly rates: AgentRates
   readonly nowMs: () => number
 }
 
@@ -59,7 +59,7 @@ export type IngestContext = {
   readonly inventory: InventoryForwarder
   readonly proxies: TrustedProxies
   readonly updates: UpdateOffer
-  readonly rates: { readonly metrics: RateLimit; readonly config: RateLimit; readonly inventory: RateLimit }
+  readonly rates: AgentRates
   readonly nowMs: () => number
 }
 

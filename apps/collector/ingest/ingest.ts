@@ -2,10 +2,8 @@
 // as parameters, so that the executable and the all-in-one wire the same thing.
 import pTimeout from 'p-timeout'
 import type { Logger } from 'pino'
-import { limits } from '../../../core/limits.ts'
 import { TrustedProxies } from '../../../core/network/trusted-proxies.ts'
 import type { CheckSet } from '../../../core/wire/agent-config.ts'
-import { RateLimit } from '../../../core/wire/rate-bucket.ts'
 import type { BusWriter } from '../bus/bus.ts'
 import type { IngestConfig } from '../config.ts'
 import { InventoryForwarder } from '../hub-link/forward-inventory.ts'
@@ -14,6 +12,7 @@ import { SeenReporter } from '../hub-link/report-seen.ts'
 import type { AgentRegistry } from '../store/registry/registry.ts'
 import { RegistryLookup } from '../store/registry/registry-lookup.ts'
 import type { CollectorMetrics } from '../telemetry.ts'
+import { agentRates } from './agent-rates.ts'
 import { AgentConfigs } from './agents/agent-configs.ts'
 import { Sessions } from './agents/agent-session.ts'
 import { Authenticator, Identifier } from './agents/authenticate.ts'
@@ -88,11 +87,7 @@ function createContext(deps: IngestDeps, sessions: Sessions, collectorUrl: () =>
     inventory: new InventoryForwarder({ hub, log, metrics, nowMs }),
     proxies: new TrustedProxies(config.trusted_proxies),
     updates: new UpdateOffer(config['update.stop']),
-    rates: {
-      metrics: new RateLimit(config['ingest.limits.metrics_per_minute'], config['ingest.limits.metrics_burst']),
-      config: new RateLimit(config['ingest.limits.config_per_minute'], config['ingest.limits.config_per_minute']),
-      inventory: new RateLimit(limits.inventoryPerMinute, limits.inventoryPerMinute),
-    },
+    rates: agentRates(config),
   }
 }
 

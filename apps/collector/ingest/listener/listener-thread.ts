@@ -1,10 +1,10 @@
 // The entry of a listener thread: it accepts connections on the shared port, decodes and admits the batches that come
 // over them, and forwards every other request to the main thread.
-import { RateLimit } from '../../../../core/wire/rate-bucket.ts'
 import type { EndpointListener, Endpoints } from '../../../http/endpoint-listener.ts'
 import { PortBus } from '../../bus/bus-port.ts'
 import { createHotCounters, createThreadLogger, Durations, FAST_BOUNDS, REQUEST_BOUNDS } from '../../telemetry.ts'
 import { CallClient, CallServer, messageOf } from '../../thread-calls.ts'
+import { agentRates } from '../agent-rates.ts'
 import { MetricsReceiver } from '../metrics/receive-metrics.ts'
 import { ping, startListener } from './agent-api.ts'
 import { Directory } from './agent-directory.ts'
@@ -74,9 +74,7 @@ class ListenerThread {
       metrics: this.metrics,
       bus: new PortBus(start.bus),
       callers: this.callers,
-      rates: {
-        metrics: new RateLimit(config['ingest.limits.metrics_per_minute'], config['ingest.limits.metrics_burst']),
-      },
+      rates: agentRates(config),
       nowMs,
     })
     const endpoints: Endpoints = {

@@ -3,12 +3,11 @@
 // Between decode and encode there is no await: one decoder and one batch serve every request of the thread.
 import { fromBinary, fromJson, type JsonValue, toBinary } from '@bufbuild/protobuf'
 import { EntryEncoder } from '../../../../core/bus/entry.ts'
-import { limits } from '../../../../core/limits.ts'
 import { SampleBatch } from '../../../../core/series/sample-batch.ts'
 import { type AdmissionLimits, AdmissionReport, dropReasons } from '../../../../core/wire/admission-report.ts'
 import { AgentSeries, OwnCompanySeries } from '../../../../core/wire/agent-series.ts'
 import { BatchDecoder, type DecodeRefusal } from '../../../../core/wire/decode-and-admit.ts'
-import { RateLimit } from '../../../../core/wire/rate-bucket.ts'
+import type { RateLimit } from '../../../../core/wire/rate-bucket.ts'
 import { MetricsAckSchema, MetricsBatchSchema } from '../../../../proto/gen/svc/agent/v1/agent_pb.ts'
 import { ApiError, badRequest, rateLimited, tooLarge, unavailable } from '../../../http/api-error.ts'
 import { discardBody, giveBack, inflate, viewBody } from '../../../http/body-limits.ts'
@@ -48,8 +47,6 @@ export class MetricsReceiver {
   private report = new AdmissionReport()
   private readonly bodyBytesMax: number
   private readonly inflatedBytesMax: number
-  private readonly activeBytesRate: RateLimit
-  private readonly pendingBytesRate: RateLimit
   private readonly acceptsJson: boolean
   private readonly refusals: RefusalLog
 
@@ -65,10 +62,6 @@ export class MetricsReceiver {
     }
     this.bodyBytesMax = config['ingest.limits.max_body_bytes']
     this.inflatedBytesMax = config['ingest.limits.max_inflated_bytes']
-    const bytesRate = (bytes: number): RateLimit =>
-      new RateLimit(config['ingest.limits.metrics_per_minute'] * bytes, config['ingest.limits.metrics_burst'] * bytes)
-    this.activeBytesRate = bytesRate(limits.inflatedBytesPerRequest)
-    this.pendingBytesRate = bytesRate(limits.inflatedBytesPerRequestPending)
     this.acceptsJson = config['debug.accept_json']
     this.refusals = new RefusalLog(context.log, context.nowMs)
     this.decoder = new BatchDecoder(this.batch, this.limits)
@@ -136,7 +129,8 @@ export class MetricsReceiver {
   }
 
   private bytesRateOf({ record }: AgentSession): RateLimit {
-    return isActive(record) ? this.activeBytesRate : this.pendingBytesRate
+    const { rates } = this.context
+    return isActive(record) ? rates.activeBytes : rates.pendingBytes
   }
 
   /** Inflates, decodes and admits a body, and publishes it. Has no await, since decoder and batch are shared. */
