@@ -11,9 +11,9 @@ import { describeResponse, type HubResponse, isOwnTokenRefused } from '../../hub
 import { PACED } from '../hub-link/matcher-hub.ts'
 import type { ScanHost } from '../state/state-types.ts'
 import { inflateBody, parseObject, shownPath } from './read-json.ts'
-import { pathWithQuery, type ScanContext } from './scan-context.ts'
+import type { ScanContext } from './scan-context.ts'
 import { scanSettings } from './scan-settings.ts'
-import { isProven, type SignedHeaders, signedHeaders, skewFault, unauthorized } from './signed-call.ts'
+import { isProven, pathWithQuery, type SignedHeaders, signedHeaders, skewFault, unauthorized } from './signed-call.ts'
 
 const RETRY_SECONDS_DEFAULT = 30
 const MACHINE_ID_HASH = /^[0-9a-f]{64}$/

@@ -4,8 +4,9 @@ import { isPublicKey, rotationText } from '../../../core/matching/scan-protocol.
 import { ApiError, badRequest, unavailable } from '../../http/api-error.ts'
 import type { IncomingRequest } from '../../http/http-request.ts'
 import { describeResponse } from '../../hub-link/hub-connection.ts'
+import { proveCall } from './prove-call.ts'
 import { inflateBody, parseObject } from './read-json.ts'
-import { proveCall, type ScanContext } from './scan-context.ts'
+import type { ScanContext } from './scan-context.ts'
 import { isSignedBy, unauthorized } from './signed-call.ts'
 
 const RETRY_SECONDS_DEFAULT = 30

@@ -4,6 +4,7 @@ import { createHash, createPublicKey, verify } from 'node:crypto'
 import { isPublicKey, SCAN_HEADERS, SCAN_PROTO, signedScanText } from '../../../core/matching/scan-protocol.ts'
 import { isUuid } from '../../../core/series/uuid.ts'
 import { ApiError, badRequest } from '../../http/api-error.ts'
+import type { IncomingRequest } from '../../http/http-request.ts'
 
 /** How far the time of a signed call may be off (MAT-033). */
 const CLOCK_SKEW_MAX_MS = 5 * 60_000
@@ -58,6 +59,11 @@ export function isSignedBy(publicKey: string, text: string, signature: string): 
   const der = Buffer.concat([SPKI_HEADER, Buffer.from(publicKey, 'base64')])
   const key = createPublicKey({ key: der, format: 'der', type: 'spki' })
   return verify(null, Buffer.from(text, 'utf8'), key, Buffer.from(signature, 'base64'))
+}
+
+export const pathWithQuery = (request: IncomingRequest): string => {
+  const { pathname, search } = new URL(request.url)
+  return pathname + search
 }
 
 type CallToProve = {

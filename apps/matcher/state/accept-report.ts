@@ -1,5 +1,5 @@
-// What becomes of a report: whether it is taken, the inventory and findings that it leaves, and the events that tell of
-// it (MAT-034, 040, 152 to 154, 181). One report is one work of the writer.
+// What becomes of a report: the inventory and findings that it leaves, and the events that tell of it (MAT-152 to 154,
+// 181). One report is one work of the writer. Whether it is taken: report-refusal.ts.
 import { isConclusive } from '../../../core/matching/host-match.ts'
 import { ecosystemOf, releaseOf } from '../../../core/matching/host-release.ts'
 import type { Report, ScanErrorCode } from '../../../core/matching/report-schema.ts'
@@ -7,14 +7,11 @@ import type { SettingsRows } from './company-settings.ts'
 import { contextOf } from './context-rows.ts'
 import { type HostRow, STALE } from './host-rows.ts'
 import { encodeSorted } from './number-list.ts'
+import { dayNumber, isEarly, reportRefusal } from './report-refusal.ts'
 import type { StateParts } from './state-parts.ts'
 import type { ReportInput, ReportOutcome } from './state-types.ts'
 import type { Tombstones } from './tombstones.ts'
 import type { WaitingEvent } from './waiting-event.ts'
-
-const DAY_MS = 24 * 3_600_000
-/** A report this much of the minimum interval after the last is no early one (MAT-040). */
-const INTERVAL_SHARE = 0.9
 
 /** What server.scanned says that does not change with the database: shared by equal servers. */
 export type ScanBody = {
@@ -47,36 +44,12 @@ export class ReportIntake {
   accept(input: ReportInput): ReportOutcome {
     const host = this.#parts.hosts.byHostId.get(input.hostId)
     if (host === null) return { outcome: 'unknown_host' }
-    return this.#refusal(host, input) ?? this.#keep(host, input)
-  }
-
-  #refusal(host: HostRow, input: ReportInput): ReportOutcome | null {
-    if (host.is_revoked === 1) return { outcome: 'host_revoked' }
-    const isSameTime = input.requestTimeMs === host.last_time_ms
-    if (isSameTime && input.signature === host.last_signature)
-      return {
-        outcome: 'kept',
-        isRepeat: true,
-        isUnchanged: true,
-        match_status: host.last_status,
-        open_findings: host.last_open,
-      }
-    const summary = { match_status: host.last_status, open_findings: host.finding_count }
-    if (host.is_inactive === 1) return { outcome: 'inactive', ...summary }
-    if (this.#settings.get(host.company_id)?.isEnabled === false) return { outcome: 'disabled', ...summary }
-    const madeAtMs = Math.min(input.requestTimeMs, input.report?.collected_at_ms ?? input.requestTimeMs)
-    const purgedAtMs = Math.max(host.purged_ms, this.#tombstones.purgedAtMs(host.company_id, host.server_id))
-    if (madeAtMs < purgedAtMs) return { outcome: 'purged' }
-    if (input.requestTimeMs <= host.last_time_ms) return { outcome: 'replayed' }
-    if (input.report && host.machine_hash !== '' && input.report.machine_id_hash !== host.machine_hash)
-      return { outcome: 'machine_changed' }
-    if (this.#parts.outbox.isFull) return { outcome: 'outbox_full' }
-    if (isEarly(host, input) && host.early_day === dayNumber(input.receivedAtMs))
-      return { outcome: 'too_soon', retryAfterMs: retryAfterMs(host, input) }
-    // A hash tells nothing without the report that it is of.
-    if (input.report === null && (input.contentHash !== host.content_hash || host.scan === null))
-      return { outcome: 'need_report' }
-    return null
+    const refusal = reportRefusal(host, input, {
+      isSwitchedOff: this.#settings.get(host.company_id)?.isEnabled === false,
+      purgedAtMs: () => this.#tombstones.purgedAtMs(host.company_id, host.server_id),
+      isOutboxFull: this.#parts.outbox.isFull,
+    })
+    return refusal ?? this.#keep(host, input)
   }
 
   #keep(host: HostRow, input: ReportInput): ReportOutcome {
@@ -192,14 +165,3 @@ export class ReportIntake {
     return id
   }
 }
-
-const dayNumber = (atMs: number): number => Math.floor(atMs / DAY_MS)
-
-/** A clock that went back makes no report early. */
-function isEarly(host: HostRow, input: ReportInput): boolean {
-  const passedMs = input.receivedAtMs - host.reported_ms
-  return host.reported_ms > 0 && passedMs >= 0 && passedMs < input.minIntervalMs * INTERVAL_SHARE
-}
-
-const retryAfterMs = (host: HostRow, input: ReportInput): number =>
-  Math.ceil(host.reported_ms + input.minIntervalMs * INTERVAL_SHARE - input.receivedAtMs)
