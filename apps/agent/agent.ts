@@ -1,7 +1,7 @@
 // The agent from its start to its stop: it enrolls when it must, then a session does the work. The executable and the
 // all-in-one run the same.
 import type { Logger } from 'pino'
-import { retryWaitMs } from '../../core/agent/schedule.ts'
+import { retryWaitMs } from '../../core/agent/retry-wait.ts'
 import type { AgentConfig } from '../../proto/gen/svc/agent/v1/agent_pb.ts'
 import type { AgentParts } from './agent-parts.ts'
 import { Alarm, type Clock, systemClock } from './clock.ts'

@@ -1,8 +1,7 @@
-// When the agent does what: the interval grid with its start-up jitter, the config poll, the update check and the
-// backoff (document 3 "Errors", "Agent to collector"; decisions G-20, G-55). Randomness is passed in as numbers in
-// [0, 1). Its token: token-renewal.ts.
+// When the agent does what: the interval grid with its start-up jitter, the config poll and the update check (document 3
+// "Agent to collector"; decisions G-20, G-55). Randomness is passed in as numbers in [0, 1). Its token:
+// token-renewal.ts; its wait after a failure: retry-wait.ts.
 import { assert } from '../assert.ts'
-import { backoffMs } from '../backoff.ts'
 import { limits } from '../limits.ts'
 import { sha256Words } from '../series/hash.ts'
 
@@ -63,13 +62,4 @@ export const firstUpdateCheckMs = (agentId: string, periodMs: number): number =>
 /** The earliest instant of the next send: an agent never sends more often than every 15 s, whatever its interval. */
 export function nextSendAtMs(nowMs: number, lastSendAtMs: number | null): number {
   return lastSendAtMs === null ? nowMs : Math.max(nowMs, lastSendAtMs + limits.sendPeriodMinMs)
-}
-
-/** The wait after the nth failure in a row, n >= 1: 5 s, doubled each time, at most 300 s. */
-export const backoffCeilingMs = (failures: number): number =>
-  backoffMs({ startMs: limits.backoffStartMs, capMs: limits.backoffCapMs }, failures)
-
-/** The wait after the nth failure in a row: random in [0, ceiling], and never less than what Retry-After asks for. */
-export function retryWaitMs(failures: number, random: number, retryAfterMs: number | null): number {
-  return Math.max(Math.round(random * backoffCeilingMs(failures)), retryAfterMs ?? 0)
 }

@@ -1,9 +1,9 @@
 // When the agent does what: grid, jitter, polls, renewal, backoff, as pure functions.
 import { expect, test } from 'bun:test'
+import { backoffCeilingMs, retryWaitMs } from '../../core/agent/retry-wait.ts'
 import {
   agentHash,
   awaitedCycleAtMs,
-  backoffCeilingMs,
   configPollDelayMs,
   configReloadAtMs,
   cycleOffsetMs,
@@ -11,7 +11,6 @@ import {
   firstUpdateCheckMs,
   nextCycleAtMs,
   nextSendAtMs,
-  retryWaitMs,
 } from '../../core/agent/schedule.ts'
 import { renewalDueAtMs } from '../../core/agent/token-renewal.ts'
 import { DAY_MS, limits } from '../../core/limits.ts'

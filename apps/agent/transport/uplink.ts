@@ -2,7 +2,7 @@
 // refusals that concern all of them (401, 403, 426) are obeyed here (document 3 "Errors").
 import type { Logger } from 'pino'
 import { type Action, type Call, isRefusal } from '../../../core/agent/response-action.ts'
-import { retryWaitMs } from '../../../core/agent/schedule.ts'
+import { retryWaitMs, UNAUTHORIZED_RETRY_MS } from '../../../core/agent/retry-wait.ts'
 import { Alarm, type Clock } from '../clock.ts'
 import type { StatusReport } from '../state/status.ts'
 import type { Reply } from './collector-client.ts'
@@ -20,8 +20,6 @@ export type TaskResult = {
 type Task = { readonly run: () => Promise<TaskResult>; readonly firstInMs: number }
 
 type TaskState = { readonly name: TaskName; readonly run: () => Promise<TaskResult>; dueAtMs: number; failures: number }
-
-const UNAUTHORIZED_RETRY_MS = 600_000
 
 type UplinkParts = {
   readonly clock: Clock
