@@ -3,7 +3,7 @@
 import { sha256Hex } from '../../../../core/series/hash.ts'
 import { type ApiError, unavailable } from '../../../http/api-error.ts'
 import { BoundedMap } from '../../bounded-map.ts'
-import type { AgentRecord } from '../../store/registry/agent-record.ts'
+import { type AgentRecord, isTokenOf } from '../../store/registry/agent-record.ts'
 import type { AgentRegistry } from '../../store/registry/registry.ts'
 import type { RegistryLookup } from '../../store/registry/registry-lookup.ts'
 import type { CollectorMetrics } from '../../telemetry.ts'
@@ -46,7 +46,7 @@ export class Credential<S extends AgentSession> {
     const { record } = this.session
     if (record === this.currentOf) return true
     if (record.tokenHash === this.tokenHash) this.currentOf = record
-    return record === this.currentOf || (record.prevTokenHash === this.tokenHash && nowMs < record.prevTokenExpiresAtMs)
+    return isTokenOf(record, this.tokenHash, nowMs)
   }
 }
 

@@ -52,6 +52,13 @@ export const emptyRecord = (agentId: string): AgentRecord => ({
   enrolledAtMs: 0,
 })
 
+/**
+ * Whether a token holds at an instant: the current one does, and the one before a renewal until the end of its overlap,
+ * which the hub sets (core/lifecycle/agent.ts). A revoked agent is refused whatever its token.
+ */
+export const isTokenOf = (record: AgentRecord, tokenHash: string, nowMs: number): boolean =>
+  record.tokenHash === tokenHash || (record.prevTokenHash === tokenHash && nowMs < record.prevTokenExpiresAtMs)
+
 const HASH = /^[0-9a-f]{64}$/
 
 export type JsonObject = Readonly<Record<string, unknown>>

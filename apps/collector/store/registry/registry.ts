@@ -2,7 +2,7 @@
 // consistency rule"; decisions G-34, G-35, G-47). All in memory, by agent, by token hash and by server; kept on disk by
 // the registry store.
 import type { AgentState } from '../../../../core/lifecycle/agent.ts'
-import { type AgentRecord, emptyRecord } from './agent-record.ts'
+import { type AgentRecord, emptyRecord, isTokenOf } from './agent-record.ts'
 import type { RegistryCursor, RegistryRow } from './file-registry-store.ts'
 
 /** One change of the registry. `before` null: the agent is new. `record` null: it was removed. */
@@ -94,15 +94,12 @@ export class AgentRegistry {
     return this.agents.values()
   }
 
-  /**
-   * The agent of a token, and whether the token is valid now: the current one is, and the previous one during its
-   * overlap.
-   */
+  /** The agent of a token, the current or the previous one, and whether the token is valid now. */
   byTokenHash(tokenHash: string, nowMs: number): TokenMatch | undefined {
     const agentId = this.tokens.get(tokenHash)
     const record = agentId === undefined ? undefined : this.agents.get(agentId)
     if (!record) return undefined
-    return { record, isValid: record.tokenHash === tokenHash || nowMs < record.prevTokenExpiresAtMs }
+    return { record, isValid: isTokenOf(record, tokenHash, nowMs) }
   }
 
   /** The agents of a server, revoked ones too. */
