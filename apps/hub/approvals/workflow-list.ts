@@ -7,7 +7,7 @@ import { approvalWorkflows } from '../platform/db/schema-iac.ts'
 import { users } from '../platform/db/schema-identity.ts'
 import { collection, filter, isOn, ofCompany, search } from '../platform/http/collection.ts'
 import { oneOf } from '../platform/http/request-schema.ts'
-import { TICKET_HOURS_DEFAULT } from './ticket-hours.ts'
+import { defaultOf } from '../system-state/setting-definitions.ts'
 import { workflowActions, workflowResponse } from './workflow-response.ts'
 
 export type StepRow = {
@@ -36,7 +36,7 @@ const STEPS: SQL<readonly StepRow[]> =
 const HOURS: SQL<number> = sql`coalesce(${approvalWorkflows.expireHours}, (select (v.value #>> '{}')::int
   from setting_values v where v.key = 'approvals.expire_hours'
     and (v.company_id = ${approvalWorkflows.companyId} or v.company_id is null) order by v.company_id limit 1),
-  ${sql.raw(String(TICKET_HOURS_DEFAULT))})`
+  ${sql.raw(String(defaultOf('approvals.expire_hours')))})`
 
 const creator = alias(users, 'creator')
 const updater = alias(users, 'updater')

@@ -14,6 +14,7 @@ import type { Asker } from '../platform/http/collection.ts'
 import { columnsOf } from '../platform/http/response-columns.ts'
 import type { JobPayload } from '../platform/jobs/jobs.ts'
 import { livingProcesses } from '../queues/processes.ts'
+import { defaultOf } from '../system-state/setting-definitions.ts'
 import { type ExportFormat, type ExportOptions, ExportText } from './export-format.ts'
 import { type ExportFilters, exportResourceOf } from './export-resources.ts'
 import { noteOutcome } from './schedule-outcome.ts'
@@ -119,7 +120,7 @@ async function writeExport(hub: Hub, payload: JobPayload): Promise<void> {
     await db.execute(sql`update exports set object_id = ${writer.id} where id = ${exportId} and attempt = ${attempt}`)
     const count = await writeRows(hub, begun, exportId, attempt, writer)
     const { bytes, sha256 } = await writer.finish()
-    const days = (await hub.state.valueIn(db, begun.company_id, 'exports.kept_days')) ?? 7
+    const days = (await hub.state.valueIn(db, begun.company_id, 'exports.kept_days')) ?? defaultOf('exports.kept_days')
     const expiresAt = new Date(hub.now() + days * DAY_MS).toISOString()
     await inTransaction(db, async tx => {
       const ready = await tx.db.execute(sql`

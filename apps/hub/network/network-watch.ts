@@ -7,6 +7,7 @@ import { eachAlone } from '../platform/each-alone.ts'
 import { setConditions } from '../resources/conditions.ts'
 import { hubEditor } from '../resources/editor.ts'
 import { updateResource } from '../resources/write-resource.ts'
+import { defaultOf } from '../system-state/setting-definitions.ts'
 import { released } from './ip-acts.ts'
 import { ipAddressKind } from './ip-address.ts'
 import { subnetKind } from './subnet.ts'
@@ -129,7 +130,8 @@ export async function watchAddresses(hub: Hub): Promise<void> {
     sql`select distinct company_id from ip_observations`,
   )
   for (const { company_id } of companies) {
-    const staleDays = (await hub.state.valueIn(hub.database.db, company_id, 'ips.stale_days')) ?? 30
+    const staleDays =
+      (await hub.state.valueIn(hub.database.db, company_id, 'ips.stale_days')) ?? defaultOf('ips.stale_days')
     await inTransaction(hub.database.db, tx => judgeAddresses(tx, company_id, staleDays))
   }
   await hub.database.db.execute(sql`delete from ip_allocations where created_at < now() - interval '24 hours'`)

@@ -3,6 +3,7 @@
 import { createPrivateKey } from 'node:crypto'
 import { isIP } from 'node:net'
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
+import { assert } from '../../../core/assert.ts'
 import { isObject } from '../../../core/json-object.ts'
 import { type HubConfig, isSmtpUrl } from '../config.ts'
 import type { Language } from '../platform/http/api-texts.ts'
@@ -271,3 +272,11 @@ export function isSettingKey(key: string): key is SettingKey {
 
 /** The definition without the type of its values, for those who treat all settings alike. */
 export const definitionOf = (key: SettingKey): SettingDefinition => settingDefinitions[key] as SettingDefinition
+
+/** The default of a setting that has one. */
+export function defaultOf<K extends SettingKey>(key: K): SettingValue<K> {
+  const { default: value } = definitionOf(key)
+  assert(value !== null, `the setting ${key} has a default`)
+  // Each definition holds its default to its schema.
+  return value as SettingValue<K>
+}
