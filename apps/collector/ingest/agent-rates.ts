@@ -1,4 +1,4 @@
-// When an agent is too fast (document 3 "Limits"; decision G-55): every rate that it is held to, from the configuration.
+// When an agent is too fast (document 3 "Limits"; decision G-55): every rate that it is held to, of the configuration.
 // Ingest and each listener thread make the same ones; the buckets of an agent stand in its session, and how a bucket
 // fills is core/wire/rate-bucket.ts.
 import { limits } from '../../../core/limits.ts'

@@ -13,8 +13,8 @@ import type { AgentRates } from './agent-rates.ts'
 import type { AgentConfigs } from './agents/agent-configs.ts'
 import type { AgentSession, Etag, Sessions } from './agents/agent-session.ts'
 import type { Authenticator, Identifier } from './agents/authenticate.ts'
+import type { UpdateOffer } from './agents/load-update-manifest.ts'
 import type { RefusalLog } from './agents/refusal-log.ts'
-import type { UpdateOffer } from './agents/update-manifest.ts'
 import type { AgentProtocol } from './listener/responses.ts'
 
 /**

@@ -106,7 +106,7 @@ export const sessionCollection = collection({
   present: (row, { caller }) => ({ ...row, current: row.id === caller.credentialId }),
 })
 
-export async function endSession(context: RouteContext, id: string): Promise<void> {
+export async function endOwnSession(context: RouteContext, id: string): Promise<void> {
   const { hub, caller } = context
   if (!isUuid(id)) throw notFound()
   await inTransaction(hub.database.db, async tx => {

@@ -7,7 +7,7 @@ import { list } from '../platform/http/list.ts'
 import { oneOf, text, timeZone } from '../platform/http/request-schema.ts'
 import { answer, answerList, reference, string } from '../platform/http/response-schema.ts'
 import { type Route, route } from '../platform/http/route.ts'
-import { AVATAR_BYTES_MAX, changeOwn, checkedImage, endSession, profile, sessionCollection } from './account.ts'
+import { AVATAR_BYTES_MAX, changeOwn, checkedImage, endOwnSession, profile, sessionCollection } from './account.ts'
 import { profileResponse } from './account-response.ts'
 
 const TAG = 'My account'
@@ -93,7 +93,7 @@ export const accountRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'End a session',
     async handle(context) {
-      await endSession(context, context.params.session ?? '')
+      await endOwnSession(context, context.params.session ?? '')
       return undefined
     },
   }),

@@ -1,11 +1,11 @@
 // REST: /exports and their schedules (decisions ).
 import { Type } from '@sinclair/typebox'
-import { refuseManaged } from '../bindings/manifest-lock.ts'
 import { list } from '../platform/http/list.ts'
 import { boolean, oneOf, optional, text } from '../platform/http/request-schema.ts'
 import { resourceRoutes } from '../platform/http/resource.ts'
 import { answer, answerList } from '../platform/http/response-schema.ts'
 import { type Route, route } from '../platform/http/route.ts'
+import { refuseManaged } from '../resources/manifest-lock.ts'
 import { columnList } from './export-columns.ts'
 import { delimiters, exportFormats } from './export-format.ts'
 import { callerOfLink } from './export-links.ts'

@@ -1,9 +1,9 @@
-// A run as people see it, with everything in it (decision G-125); their list stands in manifest-runs/.
+// A run as people see it, with everything in it (decision G-125); their list: manifest-runs/run-list.ts.
 import { and, asc, eq } from 'drizzle-orm'
 import { slaDueAtMs, slaStateOf } from '../../../core/lifecycle/approval-clock.ts'
 import { type LoadedTicket, loadTickets } from '../approvals/ticket-store.ts'
 import type { Hub } from '../hub-context.ts'
-import { presentShort, type RunRow } from '../manifest-runs/run-collection.ts'
+import { presentShort, type RunRow } from '../manifest-runs/run-list.ts'
 import { approvalTickets, iacAttachments, iacItems } from '../platform/db/schema-iac.ts'
 import { isPlanStale } from './stale-item.ts'
 

@@ -1,7 +1,7 @@
 // Runs as the API answers them (decisions G-125, G-183; resources.md §6).
 import { Type } from '@sinclair/typebox'
 import { fieldDiff, slaStates } from '../approvals/ticket-response.ts'
-import { shortRun } from '../manifest-runs/run-collection.ts'
+import { shortRun } from '../manifest-runs/run-list.ts'
 import { oneOf } from '../platform/http/request-schema.ts'
 import {
   amount,

@@ -1,6 +1,6 @@
 // The timeline of a run: what its people, its approvers, the clock and the applying did, in their order (RES-169).
 import { sql } from 'drizzle-orm'
-import type { RunRow } from '../manifest-runs/run-collection.ts'
+import type { RunRow } from '../manifest-runs/run-list.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import type { timelineTypes } from './run-response.ts'
 

@@ -1,6 +1,7 @@
 // Giving out addresses: under the lock of the subnet's row, so that two callers never get the same one, and
 // with a unique index as the second guard. Those who ask for addresses of one subnet side by side would wait for each
 // other's commits: what waits is done in one transaction, each with its own outcome.
+// Which addresses are free: free-addresses.ts.
 import { sql } from 'drizzle-orm'
 import type { Unchecked } from '../../../core/json-object.ts'
 import { addressNumber, familyOf, numberAddress } from '../../../core/network/address-range.ts'

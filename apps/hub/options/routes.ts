@@ -1,9 +1,9 @@
 // REST: /options (group "Option lists").
 import { Type } from '@sinclair/typebox'
-import { refuseManaged } from '../bindings/manifest-lock.ts'
 import { boolean, flag, flagOf, listOf, oneOf, text, uuid } from '../platform/http/request-schema.ts'
 import { amount, answer, answerList, id, listed, named, nullable, string } from '../platform/http/response-schema.ts'
 import { type Route, type RouteContext, route } from '../platform/http/route.ts'
+import { refuseManaged } from '../resources/manifest-lock.ts'
 import { optionListId, optionLists } from './option-lists.ts'
 import {
   addItem,

@@ -3,7 +3,6 @@
 import { Type } from '@sinclair/typebox'
 import { frequencies } from '../../../core/lifecycle/silence-windows.ts'
 import { limits } from '../../../core/limits.ts'
-import { refuseManaged } from '../bindings/manifest-lock.ts'
 import { list } from '../platform/http/list.ts'
 import {
   instant,
@@ -19,6 +18,7 @@ import {
 import { resourceRoutes } from '../platform/http/resource.ts'
 import { answer } from '../platform/http/response-schema.ts'
 import { type Route, route } from '../platform/http/route.ts'
+import { refuseManaged } from '../resources/manifest-lock.ts'
 import { silenceCollection } from './silence-list.ts'
 import { silencePreview } from './silence-response.ts'
 import { createSilence, deleteSilence, endSilence, previewSilence, updateSilence } from './silences.ts'

@@ -2,7 +2,6 @@
 
 import { Type } from '@sinclair/typebox'
 import { severities } from '../../../core/alerting/rules/rule.ts'
-import { refuseManaged } from '../bindings/manifest-lock.ts'
 import { queuedResponse, webhookDeliveries } from '../notifications/deliveries.ts'
 import { redeliver } from '../notifications/delivery-outcome.ts'
 import { templateTypes } from '../notifications/templates.ts'
@@ -11,6 +10,7 @@ import { boolean, listOf, oneOf, optional, scope, text } from '../platform/http/
 import { resourceRoutes } from '../platform/http/resource.ts'
 import { answer, answerList, string } from '../platform/http/response-schema.ts'
 import { type Route, route } from '../platform/http/route.ts'
+import { refuseManaged } from '../resources/manifest-lock.ts'
 import {
   changeWebhook,
   createWebhook,

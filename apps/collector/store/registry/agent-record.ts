@@ -54,7 +54,7 @@ export const emptyRecord = (agentId: string): AgentRecord => ({
 
 /**
  * Whether a token holds at an instant: the current one does, and the one before a renewal until the end of its overlap,
- * which the hub sets (core/lifecycle/agent.ts). A revoked agent is refused whatever its token.
+ * which the hub sets (core/lifecycle/token-rotation.ts). A revoked agent is refused whatever its token.
  */
 export const isTokenOf = (record: AgentRecord, tokenHash: string, nowMs: number): boolean =>
   record.tokenHash === tokenHash || (record.prevTokenHash === tokenHash && nowMs < record.prevTokenExpiresAtMs)

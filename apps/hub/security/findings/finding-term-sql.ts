@@ -1,6 +1,6 @@
 // When the term of an open finding is over, and when it is so soon, for queries that count or tell: what is said of a
 // finding on the overview, in a digest and in a notice is one thing (decision G-162). The terms themselves are set in
-// core/lifecycle/finding.ts.
+// core/lifecycle/finding-term.ts.
 import { type SQL, sql } from 'drizzle-orm'
 import { DUE_SOON_HOURS } from '../../../../core/lifecycle/finding-term.ts'
 

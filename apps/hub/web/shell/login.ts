@@ -13,7 +13,7 @@ import type { WebLanguage } from '../words/words.ts'
 import { readForm } from './form.ts'
 import { brand, html, pageResponse, redirect } from './html.ts'
 import { guestOf, visitorOf } from './page-visitor.ts'
-import { beginSession, endedCookieHeader, endSession, findLogin, sessionCookieHeader } from './sessions.ts'
+import { beginSession, endedCookieHeader, endWebSession, findLogin, sessionCookieHeader } from './sessions.ts'
 
 const WAITING_MAX = 100
 
@@ -91,7 +91,7 @@ export async function logIn(hub: Hub, request: Request, requestMeta: RequestMeta
 
   // The session that the browser still has ends with the new one.
   const former = await guestOf(hub, request)
-  if (former !== null) await endSession(hub, former.caller, visitor)
+  if (former !== null) await endWebSession(hub, former.caller, visitor)
   const token = await beginSession(hub, answer, visitor)
   return redirect(isOwnPath(next) ? next : '/', { 'Set-Cookie': sessionCookieHeader(token, requestMeta.secure) })
 }
@@ -102,7 +102,7 @@ export async function logOut(hub: Hub, request: Request, requestMeta: RequestMet
   if (guest !== null) {
     const given = request.headers.get('x-csrf-token') ?? (await readForm(request)).get('csrf_token')
     if (!isOwnToken(given, guest)) return redirect('/')
-    await endSession(hub, guest.caller, visitorOf(hub, request, requestMeta))
+    await endWebSession(hub, guest.caller, visitorOf(hub, request, requestMeta))
   }
   return redirect('/login', { 'Set-Cookie': endedCookieHeader(requestMeta.secure) })
 }

@@ -65,7 +65,7 @@ export async function beginSession(hub: Hub, user: LoginUser, visitor: Visitor):
   return token
 }
 
-export async function endSession(hub: Hub, caller: Caller, visitor: Visitor): Promise<void> {
+export async function endWebSession(hub: Hub, caller: Caller, visitor: Visitor): Promise<void> {
   await inTransaction(hub.database.db, async tx => {
     await tx.db.delete(sessions).where(eq(sessions.id, caller.credentialId))
     await writeAudit(tx, auditOf(caller.user, visitor, 'user.logout'))

@@ -1,5 +1,5 @@
 // The update manifest that this collector offers (decision G-60): read from a file, its signature checked when it is
-// loaded.
+// loaded. Who is offered it: core/wire/update-offer.ts; what an agent takes: core/agent/update-manifest.ts.
 import { createPublicKey, verify } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { type Manifest, signedManifestText, UPDATE_BYTES_MAX } from '../../../../core/agent/update-manifest.ts'

@@ -1,4 +1,5 @@
-// Runs of manifests as a list, for the API and for exports: what the engine of manifests does with them stands in iac/.
+// Runs of manifests as a list, for the API and for exports. It stands apart from iac/, where everything else of a run
+// is, since iac/ knows the schedules of exports, and exports this list.
 import { Type } from '@sinclair/typebox'
 import { desc, type SQL, sql } from 'drizzle-orm'
 import { manifestKindNames } from '../../../core/iac/kind-names.ts'
