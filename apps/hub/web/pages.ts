@@ -24,6 +24,7 @@ import { companyAsked, companyOfSlug, type Guest, guestOf, type ShownCompany } f
 import { issue, revoke, tokensPage } from './shell/tokens.ts'
 import { webRoute } from './shell/web-route.ts'
 import { serveServersCsv } from './views/serve-csv.ts'
+import { serveFindingsExport } from './views/serve-findings-export.ts'
 import { serveView } from './views/serve-view.ts'
 import { say } from './words/forms.ts'
 import type { WebLanguage } from './words/words.ts'
@@ -197,6 +198,7 @@ export function webPages(): readonly Page[] {
       path: '/web/servers.csv',
       handle: (hub, request, requestMeta) => serveServersCsv(hub, shared(hub).views, request, requestMeta),
     },
+    { method: 'GET', path: '/web/findings-export/:export', handle: serveFindingsExport },
     { method: 'GET', path: '/alerts/:alert', handle: guarded(alertOfAnyCompany) },
     { method: 'GET', path: '*', handle: guarded(unknownPage) },
     { method: 'GET', path: '/favicon.ico', handle: () => redirect(assetPaths.icon) },

@@ -2,10 +2,12 @@
 // whom else it concerns, and a risk that one person asks to accept and another approves.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
-import { type Tenant, TestHub } from '../../api/hub-harness.ts'
+import { addUpFindingCounts } from '../../../apps/hub/security/findings/finding-page.ts'
+import { type Json, type Tenant, TestHub } from '../../api/hub-harness.ts'
 import { enroll, eventOf, findingPayload, opened, scannedPayload, send } from '../../api/security-event.ts'
 import { closeContexts, sharedBrowser, violationsOf } from '../browser.ts'
-import { logIn, newPerson, slugOf } from '../visitor.ts'
+import { treeFault } from '../page-trees.ts'
+import { askView, logIn, newPerson, slugOf } from '../visitor.ts'
 
 const HOSTILE = `lib<img src="x" onerror="alert(1)">`
 
@@ -125,6 +127,95 @@ test('[SECU-007] the worst finding is read first with what mends it, and a risk 
   await accepted.filter({ hasText: 'Accepted' }).first().waitFor()
   expect(await accepted.getByRole('link', { name: /^CVE-/ }).allTextContents()).toEqual(['CVE-2026-0001'])
   await accepted.first().getByText('Accepted').waitFor()
+}, 240_000)
+
+test('findings are read by vulnerability: on which servers it is open, what to do there, whatever is not added up yet', async () => {
+  const page = await visit('/findings')
+  await page.getByLabel('Group by').selectOption('cve')
+  const group = page.getByRole('row').filter({ has: page.getByRole('link', { name: 'CVE-2026-0002' }) })
+  await group.getByText('Heap overflow in a parser').waitFor()
+  await group.getByText('for all').waitFor()
+  await expectWellMade(page)
+  await group.getByRole('link', { name: 'CVE-2026-0002' }).click()
+  await page.getByText('Open on 1 server. It is exploited.').waitFor()
+  await page.getByText(`Upgrade ${HOSTILE} to 3.0.1-2.`).waitFor()
+  await page.getByRole('row').getByRole('link', { name: 'web-1' }).waitFor()
+  expect(await treeFault('vulnerability', page)).toEqual([])
+  await expectWellMade(page)
+  await page.getByRole('link', { name: 'All findings of CVE-2026-0002' }).click()
+  await page.getByRole('rowheader', { name: 'CVE-2026-0002' }).waitFor()
+}, 240_000)
+
+test('groups hold the findings that the list has, of one server as of all, in order and page by page', async () => {
+  const session = await logIn(hub.url, (await newPerson(hub, tenant.companyId)).email)
+  const groupsOf = async (search: string): Promise<Json> =>
+    (await (await askView(hub.url, session, 'findings', `&group=cve${search}`)).json()) as Json
+  const all = 'q=state:open+state:accepted'
+  const brief = ({ groups }: Json) =>
+    groups.map(({ vulnId, findings, fixed, packages }: Json) => [vulnId, findings, fixed, packages])
+  const expected = [
+    ['CVE-2026-0002', 1, 1, 1],
+    ['CVE-2026-0001', 1, 1, 1],
+    ['CVE-2026-0003', 1, 0, 1],
+  ]
+  expect(brief(await groupsOf(`&${all}`))).toEqual(expected)
+  expect(brief(await groupsOf(`&${all}+server:web-1`))).toEqual(expected)
+  await addUpFindingCounts(hub.hub.database.db)
+  expect(brief(await groupsOf(`&${all}+-priority:p4`)).length).toBeLessThanOrEqual(3)
+  const last = await groupsOf(`&${all}&offset=900`)
+  expect([last.matching, last.offset, brief(last)]).toEqual([3, 2, expected.slice(2)])
+  expect(brief(await groupsOf('&q=server:no-such-server'))).toEqual([])
+  const other = await hub.tenant(undefined, { planCode: 'business' })
+  const stranger = await logIn(hub.url, (await newPerson(hub, other.companyId)).email)
+  const theirs = await askView(hub.url, stranger, 'findings', '&group=cve')
+  expect(((await theirs.json()) as Json).groups).toEqual([])
+  expect((await askView(hub.url, stranger, 'vulnerability', '&cve=CVE-2026-0002')).status).toBe(404)
+}, 120_000)
+
+test('[SECU-009] what matches is exported from the page: it says that the file is made, then where it is, and what fails', async () => {
+  const viewer = await visit('/findings', tenant.companyId, ['security.view'])
+  await viewer.getByRole('rowheader').first().waitFor()
+  expect(await viewer.getByRole('button', { name: 'Export CSV' }).count()).toBe(0)
+
+  const page = await visit('/findings?q=exploited:yes')
+  const csv = page.getByRole('button', { name: 'Export CSV' })
+  await page.getByRole('rowheader', { name: 'CVE-2026-0002' }).waitFor()
+  const running = { state: 'running', findings: null, expiresAtMs: Date.now() }
+  let goOn: () => void = () => {}
+  const isSeen = new Promise<void>(resolve => {
+    goOn = resolve
+  })
+  // The hub is fast: the first answer is of before, and the stream is let through once that was seen.
+  await page.route('**/web/view/findings-export*', route => route.fulfill({ json: running }))
+  await page.route('**/web/live*', async route => {
+    await isSeen
+    await route.continue()
+  })
+  await csv.click()
+  await page.getByText('The file is being made …').waitFor()
+  goOn()
+  await page.getByText(/^1 finding until/).waitFor()
+  const [download] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('link', { name: 'Download CSV' }).click(),
+  ])
+  expect(download.suggestedFilename()).toMatch(/^findings-.*\.csv$/)
+  expect(await Bun.file(await download.path()).text()).toContain('CVE-2026-0002')
+  const path = new URL(download.url()).pathname
+  const other = await hub.tenant(undefined, { planCode: 'business' })
+  const stranger = await logIn(hub.url, (await newPerson(hub, other.companyId)).email)
+  const asked = await fetch(`${hub.url}${path}?company=${slugOf(stranger)}`, { headers: { cookie: stranger.cookie } })
+  expect(asked.status).toBe(404)
+  const reader = await logIn(hub.url, (await newPerson(hub, tenant.companyId, ['security.view'])).email)
+  const refused = await fetch(`${hub.url}${path}?company=${slugOf(reader)}`, { headers: { cookie: reader.cookie } })
+  expect(refused.status).toBe(403)
+
+  await hub.hub.database.client`update security_exports set status = 'failed'`
+  await page.getByRole('alert').getByText('The file could not be made.').waitFor()
+  // What an export cannot say is not exported as something else.
+  await page.getByRole('combobox', { name: 'Filter' }).fill('state:open state:accepted ')
+  await page.getByRole('rowheader', { name: 'CVE-2026-0001' }).waitFor()
+  expect(await csv.isDisabled()).toBe(true)
 }, 240_000)
 
 test('findings are shown to nobody of another company and to nobody without the right, whatever the address', async () => {

@@ -167,8 +167,12 @@ async function giveUpExport(hub: Hub, payload: JobPayload): Promise<void> {
     .where(eq(securityExports.id, exportId))
 }
 
+type Seen = Pick<RouteContext, 'hub' | 'companyId' | 'params'> & {
+  readonly caller: Parameters<typeof hiddenKinds>[0]
+}
+
 /** An export whose findings the caller may all see. Throws 404. */
-export async function findExport({ hub, companyId, caller, params }: RouteContext): Promise<ExportRow> {
+export async function findExport({ hub, companyId, caller, params }: Seen): Promise<ExportRow> {
   const id = params.export ?? ''
   const [row] = isUuid(id)
     ? await hub.database.db

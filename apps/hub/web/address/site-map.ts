@@ -140,7 +140,7 @@ const table = {
   findings: {
     path: '/findings',
     view: 'findings',
-    takes: ['q', 'offset'],
+    takes: ['q', 'group', 'offset'],
     permissions: ['security.view'],
     section: 'security',
     key: 'f',
@@ -149,6 +149,14 @@ const table = {
     path: '/findings/:finding',
     view: 'finding',
     takes: [],
+    permissions: ['security.view'],
+    section: null,
+    key: null,
+  },
+  vulnerability: {
+    path: '/by-cve/:cve',
+    view: 'vulnerability',
+    takes: ['offset'],
     permissions: ['security.view'],
     section: null,
     key: null,

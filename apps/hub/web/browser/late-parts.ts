@@ -2,6 +2,7 @@
 // code for that would else be a further file of every page.
 import type { ComponentType } from 'preact'
 import type { TabProps } from './pages/server/tab.ts'
+import type { MapProps, ServerActProps } from './pages/servers/late-props.ts'
 import type { SilenceDialogProps } from './parts/silence-start.ts'
 
 /** The charts of a company's only server. */
@@ -12,6 +13,8 @@ type ServerTabs = { readonly SecurityTab: ComponentType<TabProps>; readonly Pack
 
 type LateParts = {
   silence?: () => Promise<ComponentType<SilenceDialogProps>>
+  serverMap?: () => Promise<ComponentType<MapProps>>
+  serverActs?: () => Promise<ComponentType<ServerActProps>>
   firstCharts?: () => Promise<FirstCharts>
   palette?: () => Promise<ComponentType>
   keys?: () => Promise<ComponentType>

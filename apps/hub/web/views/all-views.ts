@@ -9,6 +9,7 @@ import { compareView } from './compare.ts'
 import { exceptionsView } from './exceptions.ts'
 import { findingView } from './finding.ts'
 import { findingsView, matchingFindingsView } from './findings.ts'
+import { findingsExportView } from './findings-export.ts'
 import { hostMapView, mapCellsView } from './host-map.ts'
 import { licensesView } from './licenses.ts'
 import { companyBriefView, overviewView } from './overview.ts'
@@ -29,6 +30,7 @@ import { serverSeriesView } from './server/series.ts'
 import { matchingServersView, serversView } from './servers.ts'
 import { silencesView } from './silences.ts'
 import type { View } from './view.ts'
+import { vulnerabilityView } from './vulnerability.ts'
 
 export const views: Readonly<Record<string, View>> = {
   agents: agentsView,
@@ -41,6 +43,7 @@ export const views: Readonly<Record<string, View>> = {
   exceptions: exceptionsView,
   finding: findingView,
   findings: findingsView,
+  'findings-export': findingsExportView,
   licenses: licensesView,
   alert: alertView,
   alerts: alertsView,
@@ -71,4 +74,5 @@ export const views: Readonly<Record<string, View>> = {
   server: serverView,
   servers: serversView,
   silences: silencesView,
+  vulnerability: vulnerabilityView,
 }

@@ -9,6 +9,7 @@ import {
   hiddenKinds,
   priorities,
 } from '../../security/findings/finding-filter.ts'
+import { vulnerabilityGroups } from '../../security/findings/finding-groups.ts'
 import { findingsByIds } from '../../security/findings/finding-list.ts'
 import { idsOfPage } from '../../security/findings/finding-page.ts'
 import { findingCounts, matcherState } from '../../security/findings/overview.ts'
@@ -68,6 +69,22 @@ export type FindingsView = {
   readonly matching: number
   readonly offset: number
   readonly rows: readonly FindingRow[]
+  /** Where findings are shown by vulnerability; null: they are not. */
+  readonly groups: readonly FindingGroup[] | null
+  /** The filter as an export takes it; null: nothing matches, or an export cannot say it. */
+  readonly exported: Readonly<Record<string, string | boolean>> | null
+}
+
+export type FindingGroup = {
+  readonly vulnId: string
+  readonly title: string | null
+  readonly risk: number
+  readonly priority: Priority
+  readonly isExploited: boolean
+  readonly findings: number
+  /** Of these findings, how many an upgrade mends. */
+  readonly fixed: number
+  readonly packages: number
 }
 
 const CHOICES = { state: findingStatuses, kind: findingKinds, priority: priorities, fix: fixStatuses } as const
@@ -103,7 +120,7 @@ async function toFilter(context: ViewContext, terms: readonly FilterTerm[]): Pro
   return {
     ...chosen,
     kev: exploited?.length === 1 ? exploited[0] === 'yes' : undefined,
-    vuln_id: cves[0]?.value.toUpperCase(),
+    vuln_id: cves[0]?.value.replace(/^cve-/i, 'CVE-'),
     server_id: serverId,
     search: words.length === 0 ? undefined : words.map(({ value }) => value).join(' '),
     hidden_kinds: hiddenKinds({ permissions: { has: context.may } }),
@@ -130,19 +147,52 @@ export const toFindingRow = ({
   dueAtMs: finding.slaDueAt?.getTime() ?? null,
 })
 
+/** The filter as the API takes it, which knows one value of a key; null: it has several of one. */
+function exportedFilter({ hidden_kinds: _, ...filter }: FindingFilter): FindingsView['exported'] {
+  const given: Record<string, string | boolean> = {}
+  for (const [name, value] of Object.entries(filter)) {
+    if (value === undefined) continue
+    const [first, ...others] = Array.isArray(value) ? value : [value]
+    if (others.length > 0) return null
+    given[name] = first
+  }
+  return given
+}
+
+/** A page of what there is; what is asked for beyond its end is the last row. */
+async function lastRange<T extends { readonly total: number }>(
+  asked: number,
+  read: (offset: number) => Promise<T>,
+): Promise<{ readonly offset: number; readonly page: T }> {
+  const page = await read(asked)
+  if (asked < page.total || page.total === 0) return { offset: page.total === 0 ? 0 : asked, page }
+  return { offset: page.total - 1, page: await read(page.total - 1) }
+}
+
+async function groupsOf({ hub, companyId }: ViewContext, filter: FindingFilter, asked: number) {
+  const read = (offset: number) => vulnerabilityGroups(hub.database.db, companyId, filter, { limit: WINDOW, offset })
+  const { offset, page } = await lastRange(asked, read)
+  const groups = page.groups.map(
+    (group): FindingGroup => ({
+      ...{ vulnId: group.vuln_id, title: group.title, risk: group.risk, priority: group.priority },
+      ...{ isExploited: group.kev, findings: group.findings, fixed: group.fixed, packages: group.packages },
+    }),
+  )
+  return { matching: page.total, offset, rows: [], groups }
+}
+
 async function windowOf(context: ViewContext, asked: number) {
   const { hub, companyId, param } = context
-  const filter = await toFilter(context, parseFilter(param('q')))
-  if (filter === null) return { matching: 0, offset: 0, rows: [] }
   const { db } = hub.database
+  const filter = await toFilter(context, parseFilter(param('q')))
+  const isGrouped = param('group') === 'cve'
+  if (filter === null) return { matching: 0, offset: 0, rows: [], groups: isGrouped ? [] : null, exported: null }
+  const exported = exportedFilter(filter)
+  if (isGrouped) return { ...(await groupsOf(context, filter, asked)), exported }
   const read = (offset: number) => idsOfPage(db, companyId, filter, { limit: WINDOW, offset })
-  let [offset, page] = [asked, await read(asked)]
-  if (page.ids.length === 0 && page.total > 0) {
-    offset = page.total - 1
-    page = await read(offset)
-  }
+  const { offset, page } = await lastRange(asked, read)
   const rows = (await findingsByIds(db, companyId, page.ids)).map(toFindingRow)
-  return { matching: page.total, offset: page.total === 0 ? 0 : offset, rows }
+  return { matching: page.total, offset, rows, groups: null, exported }
 }
 
 const instantMs = (text: string | null): number | null => (text === null ? null : new Date(text).getTime())
@@ -150,7 +200,7 @@ const instantMs = (text: string | null): number | null => (text === null ? null 
 export const findingsView: View<FindingsView> = {
   permissions: ['security.view'],
   optional: SEES_KINDS,
-  params: ['q', 'offset'],
+  params: ['q', 'group', 'offset'],
   async make(context) {
     const { hub, companyId, param } = context
     const { db } = hub.database

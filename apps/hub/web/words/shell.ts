@@ -52,6 +52,7 @@ export const shellWords = {
   page_rule_edit: { en: 'Edit rule', vi: 'Sửa quy tắc' },
   page_findings: { en: 'Findings', vi: 'Phát hiện' },
   page_finding: { en: 'Finding', vi: 'Phát hiện' },
+  page_vulnerability: { en: 'Vulnerability', vi: 'Lỗ hổng' },
   page_exceptions: { en: 'Exceptions', vi: 'Ngoại lệ' },
   page_silences: { en: 'Silences', vi: 'Tắt tiếng' },
 

@@ -2,11 +2,20 @@
 // missing.
 import type { ComponentType } from 'preact'
 import type { PageName } from '../../address/site-map.ts'
+import { param } from '../address/router.ts'
 import { lateParts } from '../late-parts.ts'
 
 type Load = () => Promise<ComponentType>
 
 const ruleEditor: Load = async () => (await import('./rule-editor/rule-editor-page.tsx')).RuleEditorPage
+
+/** With the map, where the address asks for it: nothing moves when it comes. */
+const servers: Load = async () => {
+  const isMap = param('view') === 'map'
+  const [page] = await Promise.all([import('./servers/servers-page.tsx'), isMap ? lateParts.serverMap?.() : null])
+  if (isMap) await page.map.isThere()
+  return page.ServersPage
+}
 
 export const pageFiles: Readonly<Record<PageName, Load>> = {
   overview: async () => (await import('./overview/overview-page.tsx')).OverviewPage,
@@ -21,8 +30,9 @@ export const pageFiles: Readonly<Record<PageName, Load>> = {
   silences: async () => (await import('./silences/silences-page.tsx')).SilencesPage,
   findings: async () => (await import('./findings/findings-page.tsx')).FindingsPage,
   finding: async () => (await import('./findings/finding-page.tsx')).FindingPage,
+  vulnerability: async () => (await import('./findings/vulnerability-page.tsx')).VulnerabilityPage,
   exceptions: async () => (await import('./findings/exceptions-page.tsx')).ExceptionsPage,
-  servers: async () => (await import('./servers/servers-page.tsx')).ServersPage,
+  servers,
   server: async () => (await import('./server/server-page.tsx')).ServerPage,
   rules: async () => (await import('./rules/rules-page.tsx')).RulesPage,
   rule_new: ruleEditor,
@@ -31,6 +41,8 @@ export const pageFiles: Readonly<Record<PageName, Load>> = {
 }
 
 lateParts.silence = async () => (await import('../parts/silence-dialog.tsx')).SilenceDialog
+lateParts.serverMap = async () => (await import('./servers/servers-as-map.tsx')).ServersAsMap
+lateParts.serverActs = async () => (await import('./servers/server-acts.tsx')).ServerActDialog
 lateParts.firstCharts = async () => (await import('./overview/first-charts.tsx')).FirstCharts
 lateParts.palette = async () => (await import('../frame/palette.tsx')).Palette
 lateParts.keys = async () => (await import('../frame/key-help.tsx')).KeyHelp

@@ -12,6 +12,7 @@ import { Time } from '../../parts/time.tsx'
 import { textsOf } from '../../session.ts'
 import { usePageView } from '../../view.ts'
 import '../alert/alert.css'
+import { About } from './about.tsx'
 import { ExceptionDialog, type ExceptionType } from './exception-dialog.tsx'
 import { Due, PriorityMark } from './finding-face.tsx'
 import './findings.css'
@@ -68,34 +69,6 @@ const Facts = ({ data }: { readonly data: FindingView }) => {
     </section>
   )
 }
-
-/** What reference data say is somebody else's text: only an address of the web becomes a link. */
-const isWebAddress = (text: string): boolean => /^https?:\/\//i.test(text)
-
-const About = ({ data }: { readonly data: FindingView }) => (
-  <section class="panel">
-    <h2>{t('about')}</h2>
-    <p class="text">{data.description ?? t('no_description')}</p>
-    {data.references.length === 0 ? null : (
-      <>
-        <h3>{t('references')}</h3>
-        <ul class="plain">
-          {data.references.map(reference => (
-            <li key={reference} class="text">
-              {isWebAddress(reference) ? (
-                <a href={reference} rel="noreferrer noopener" target="_blank">
-                  {reference}
-                </a>
-              ) : (
-                reference
-              )}
-            </li>
-          ))}
-        </ul>
-      </>
-    )}
-  </section>
-)
 
 const Exceptions = ({ data: { exceptions } }: { readonly data: FindingView }) => (
   <section class="panel">
@@ -156,7 +129,7 @@ const Others = ({ data: { others, finding } }: { readonly data: FindingView }) =
     </ul>
     {others.length === 0 ? null : (
       <p>
-        <a href={hrefTo('findings', {}, { q: `cve:${finding.vulnId}` })}>{t('all_of_it', { name: finding.vulnId })}</a>
+        <a href={hrefTo('vulnerability', { cve: finding.vulnId })}>{t('all_of_it', { name: finding.vulnId })}</a>
       </p>
     )}
   </section>
@@ -197,7 +170,7 @@ export function FindingPage() {
       </div>
       <div class="finding-panels">
         <Facts data={data} />
-        <About data={data} />
+        <About {...data} />
         <Exceptions data={data} />
         <Timeline data={data} />
         <Others data={data} />

@@ -14,12 +14,14 @@ import { SelectionBar } from '../../parts/selection-bar.tsx'
 import { Skeleton } from '../../parts/skeleton.tsx'
 import { Table } from '../../parts/table.tsx'
 import { Time } from '../../parts/time.tsx'
-import { textsOf } from '../../session.ts'
+import { may, textsOf } from '../../session.ts'
 import { askView, usePageView } from '../../view.ts'
 import { ExceptionDialog, type ExceptionTarget, type ExceptionType } from './exception-dialog.tsx'
+import { ExportFindings } from './export-findings.tsx'
 import './findings.css'
 import { findingColumns } from './finding-columns.tsx'
 import { priorityText } from './finding-face.tsx'
+import { GroupChoice, groupColumns } from './finding-groups.tsx'
 
 const t = textsOf(findingsWords)
 const shell = textsOf(shellWords)
@@ -82,18 +84,30 @@ type ListProps = {
 function FindingList({ data, total, selection }: ListProps) {
   if (total === 0) return <p class="muted">{t('none')}</p>
   if (data.matching === 0) return <NothingMatches />
+  const window = {
+    ...{ label: t('title'), total: data.matching, offset: data.offset },
+    onOffset: (offset: number): void => setParams({ offset: offset || null }, 'replace'),
+  }
+  if (data.groups !== null)
+    return (
+      <Table
+        {...window}
+        columns={groupColumns}
+        rows={data.groups}
+        keyOf={row => row.vulnId}
+        nameOf={row => row.vulnId}
+        hrefOf={row => hrefTo('vulnerability', { cve: row.vulnId })}
+      />
+    )
   return (
     <Table
+      {...window}
       isTall
-      label={t('title')}
       columns={findingColumns}
       rows={data.rows}
       keyOf={row => row.id}
       nameOf={row => `${row.vulnId} · ${row.packageKey} · ${row.serverName ?? t('no_server')}`}
       hrefOf={row => hrefTo('finding', { finding: row.id })}
-      total={data.matching}
-      offset={data.offset}
-      onOffset={offset => setParams({ offset: offset || null }, 'replace')}
       selection={selection}
     />
   )
@@ -129,31 +143,36 @@ export function FindingsPage() {
     <>
       <div class="page-head">
         <h1>{t('title')}</h1>
-        <span class="muted">{shell('rows_of', { count: data.matching, total })}</span>
+        <span class="muted">{data.groups === null ? shell('rows_of', { count: data.matching, total }) : null}</span>
         <NoticeLine onUndone={reload} />
+        <span class="grow" />
+        {may('security.export') && data.matching > 0 ? <ExportFindings filters={data.exported} /> : null}
       </div>
       <Numbers data={data} />
       <Coverage data={data} />
       <div class="toolbar">
         <FilterField facets={data.facets} />
+        <GroupChoice />
         <span class="finding-links">
           <a href={hrefTo('findings', {}, { q: 'state:accepted' })}>{t('accepted_ones')}</a>
           <a href={hrefTo('findings', {}, { q: 'state:resolved' })}>{t('resolved_ones')}</a>
         </span>
       </div>
-      <SelectionBar
-        selected={selection.size}
-        matching={data.matching}
-        onSelectMatching={() => void selectMatching()}
-        onClear={() => selection.clear()}
-      >
-        <button type="button" onClick={() => ask('accepted')}>
-          {t('accept')}
-        </button>
-        <button type="button" onClick={() => ask('false_positive')}>
-          {t('false_positive')}
-        </button>
-      </SelectionBar>
+      {data.groups === null ? (
+        <SelectionBar
+          selected={selection.size}
+          matching={data.matching}
+          onSelectMatching={() => void selectMatching()}
+          onClear={() => selection.clear()}
+        >
+          <button type="button" onClick={() => ask('accepted')}>
+            {t('accept')}
+          </button>
+          <button type="button" onClick={() => ask('false_positive')}>
+            {t('false_positive')}
+          </button>
+        </SelectionBar>
+      ) : null}
       <ActFault fault={unselected} />
       <FindingList data={data} total={total} selection={selection} />
       {asked === null ? null : (

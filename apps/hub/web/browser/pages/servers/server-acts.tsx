@@ -1,6 +1,6 @@
 // What is done with selected servers: status, tags, a silence.
+import '../../view.ts'
 import { useState } from 'preact/hooks'
-import type { ServerRow } from '../../../views/servers.ts'
 import { serversWords } from '../../../words/servers.ts'
 import { shellWords } from '../../../words/shell.ts'
 import { type ApiFault, type ApiResult, resultOfAll, sendBulk } from '../../api.ts'
@@ -9,24 +9,12 @@ import { ActFault } from '../../parts/fault.tsx'
 import { SelectField, TextField } from '../../parts/field.tsx'
 import { say } from '../../parts/notice-line.tsx'
 import { textsOf } from '../../session.ts'
+import type { ServerActProps, ServerBefore } from './late-props.ts'
 
 const t = textsOf(serversWords)
 const shell = textsOf(shellWords)
 
-export type ServerAct = 'status' | 'tags'
 const statuses = ['active', 'maintenance', 'decommissioned'] as const
-
-type Before = Pick<ServerRow, 'id' | 'status' | 'tags'>
-
-type Props = {
-  readonly act: ServerAct
-  readonly ids: readonly string[]
-  readonly names: readonly string[]
-  /** What is known of servers: an act on others cannot be taken back. */
-  readonly rows: readonly Before[]
-  readonly onClose: () => void
-  readonly onDone: () => void
-}
 
 const tagsIn = (text: string): string[] =>
   text
@@ -39,7 +27,7 @@ type Tags = { readonly add: readonly string[]; readonly remove: readonly string[
 type Change = { readonly status: string } | Tags
 
 /** What sets a server back to what it was; null: it was so before. */
-function backOf(before: Before, wanted: Change): Change | null {
+function backOf(before: ServerBefore, wanted: Change): Change | null {
   if ('status' in wanted) return wanted.status === before.status ? null : { status: before.status }
   const add = wanted.remove.filter(tag => before.tags.includes(tag))
   const remove = wanted.add.filter(tag => !before.tags.includes(tag))
@@ -47,7 +35,7 @@ function backOf(before: Before, wanted: Change): Change | null {
 }
 
 /** Takes an act back, of each server what it changed there; null where that is nothing, or not known of all of them. */
-function undoOf(path: string, ids: readonly string[], rows: readonly Before[], wanted: Change) {
+function undoOf(path: string, ids: readonly string[], rows: readonly ServerBefore[], wanted: Change) {
   const known = new Map(rows.map(row => [row.id, row]))
   const idsOf = new Map<string, string[]>()
   for (const id of ids) {
@@ -68,7 +56,7 @@ function undoOf(path: string, ids: readonly string[], rows: readonly Before[], w
   }
 }
 
-export function ServerActDialog({ act, ids, names, rows, onClose, onDone }: Props) {
+export function ServerActDialog({ act, ids, names, rows, onClose, onDone }: ServerActProps) {
   const [status, setStatus] = useState<string>('maintenance')
   const [added, setAdded] = useState('')
   const [removed, setRemoved] = useState('')

@@ -18,6 +18,7 @@ import { StateMark } from '../../parts/state-mark.tsx'
 import { type Column, Table } from '../../parts/table.tsx'
 import { may, textsOf } from '../../session.ts'
 import { readView, useView } from '../../view.ts'
+import type { MapProps } from './late-props.ts'
 import { ServerName, stateOf } from './server-columns.tsx'
 
 const t = textsOf(mapWords)
@@ -258,7 +259,7 @@ function Rows({ data }: { readonly data: HostMapView }) {
 }
 
 /** What stands below the filter while servers are shown as a map. */
-export const ServersAsMap = ({ data }: { readonly data: HostMapView }) => (
+export const ServersAsMap = ({ data }: MapProps) => (
   <>
     <Choices data={data} />
     {data.total === 0 ? (

@@ -8,10 +8,12 @@ import { shellWords } from '../../../words/shell.ts'
 import { goTo, hrefTo, param, setParams } from '../../address/router.ts'
 import type { ApiFault } from '../../api.ts'
 import { overlay } from '../../frame/overlay.ts'
+import { lateParts } from '../../late-parts.ts'
 import { CollectorBanner } from '../../parts/collector-banner.tsx'
 import { ActFault, Fault } from '../../parts/fault.tsx'
 import { FilterField, NothingMatches } from '../../parts/filter-field.tsx'
-import { LateSilenceDialog } from '../../parts/late-silence-dialog.tsx'
+import { LateServerActDialog, LateSilenceDialog } from '../../parts/late-dialog.tsx'
+import { latePart } from '../../parts/late-part.tsx'
 import { NothingYet } from '../../parts/nothing-yet.tsx'
 import { NoticeLine } from '../../parts/notice-line.tsx'
 import { type Selection, useSelection } from '../../parts/selection.ts'
@@ -21,10 +23,9 @@ import { Skeleton } from '../../parts/skeleton.tsx'
 import { Table } from '../../parts/table.tsx'
 import { company, may, textsOf } from '../../session.ts'
 import { askView, faultFrom, usePageView } from '../../view.ts'
-import { type ServerAct, ServerActDialog } from './server-acts.tsx'
+import type { MapProps, ServerAct } from './late-props.ts'
 import { ServerCards } from './server-cards.tsx'
 import { chosenColumns, serverColumns } from './server-columns.tsx'
-import { ServersAsMap } from './servers-as-map.tsx'
 
 const t = textsOf(serversWords)
 const shell = textsOf(shellWords)
@@ -181,6 +182,8 @@ const Tools = ({ data, onSilence }: ToolsProps) => (
   </>
 )
 
+export const map = latePart<MapProps>(() => lateParts.serverMap?.())
+
 function MapOfServers() {
   const { data, fault, reload } = usePageView<HostMapView>('host-map')
   if (data === null) return fault === null ? <Skeleton lines={16} /> : <Fault fault={fault} onRetry={reload} />
@@ -188,7 +191,7 @@ function MapOfServers() {
     <>
       <Head matching={data.matching} total={data.total} onUndone={reload} />
       <Tools data={data} />
-      <ServersAsMap data={data} />
+      <map.LatePart data={data} />
     </>
   )
 }
@@ -251,7 +254,7 @@ function ListOfServers() {
       {asked?.act === 'silence' ? (
         <LateSilenceDialog start={asked.start} onClose={close} onDone={done} />
       ) : asked === null ? null : (
-        <ServerActDialog {...asked} rows={data.rows} onClose={close} onDone={done} />
+        <LateServerActDialog {...asked} rows={data.rows} onClose={close} onDone={done} />
       )}
     </>
   )
