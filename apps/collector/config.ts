@@ -26,6 +26,7 @@ import { DAY_MS, limits } from '../../core/limits.ts'
 import { trustedProxyFaults } from '../../core/network/trusted-proxies.ts'
 import { isUuid } from '../../core/series/uuid.ts'
 import { fileFaults, isMapping, plainFaults, withNestedListen } from '../process/config-file.ts'
+import { isDatabaseName } from './store/clickhouse/database-name.ts'
 import { parseRedisUrl, type RedisAddress } from './store/redis/redis-address.ts'
 
 const SECOND_MS = 1000
@@ -180,6 +181,10 @@ export const collectorPaths = (dataDir: string) => ({
   heartbeats: join(dataDir, 'facts'),
 })
 
+/** A share of nothing would make an incident of any silence. */
+const ratioFaults = (ratio: unknown, key: string): ConfigFault[] =>
+  ratio === 0 ? [{ key, value: '0', message: 'must be a number above 0 and at most 1' }] : []
+
 /** The companies of group_down override window, min and ratio, each in the domain of the key itself. */
 function companyFaults(companies: Readonly<Record<string, unknown>>): ConfigFault[] {
   const faults: ConfigFault[] = []
@@ -189,9 +194,31 @@ function companyFaults(companies: Readonly<Record<string, unknown>>): ConfigFaul
     ratio: workerKeys['alerting.group_down.ratio'],
   }
   for (const [companyId, values] of Object.entries(companies)) {
-    const { faults: own } = resolveConfig(keys, { file: values, environment: {}, options: {}, readSecretFile: String })
-    for (const fault of own) faults.push({ ...fault, key: `alerting.group_down.companies.${companyId}.${fault.key}` })
+    const under = `alerting.group_down.companies.${companyId}`
+    if (!isUuid(companyId))
+      faults.push({ key: under, value: '', message: 'must be under the id of a company, a UUID in lower case' })
+    const sources = { file: values, environment: {}, options: {}, readSecretFile: String }
+    const { config: own, faults: ownFaults } = resolveConfig(keys, sources)
+    for (const fault of ownFaults) faults.push({ ...fault, key: `${under}.${fault.key}` })
+    faults.push(...ratioFaults(own.ratio, `${under}.ratio`))
   }
+  return faults
+}
+
+/** The address may hold a password: its value is not repeated. */
+function samplesStoreFaults(config: Readonly<Record<string, unknown>>): ConfigFault[] {
+  const faults: ConfigFault[] = []
+  const url = config['clickhouse.url']
+  const isServer = typeof url === 'string' && URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)
+  if (typeof url === 'string' && !isServer && !/^embedded:./.test(url))
+    faults.push({ key: 'clickhouse.url', value: '', message: 'must be http(s)://host:port, or embedded:DIR' })
+  const database = config['clickhouse.database']
+  if (typeof database === 'string' && !isDatabaseName(database))
+    faults.push({
+      key: 'clickhouse.database',
+      value: database,
+      message: 'must be a letter or underscore, then at most 62 letters, digits and underscores',
+    })
   return faults
 }
 
@@ -290,6 +317,8 @@ function crossFaults(config: Readonly<Record<string, unknown>>): ConfigFault[] {
   faults.push(...redisFaults(config))
   const companies = config['alerting.group_down.companies']
   if (isMapping(companies)) faults.push(...companyFaults(companies))
+  faults.push(...ratioFaults(config['alerting.group_down.ratio'], 'alerting.group_down.ratio'))
+  faults.push(...samplesStoreFaults(config))
   return faults
 }
 

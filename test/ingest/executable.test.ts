@@ -235,9 +235,26 @@ test('[OPS-009] [OPS-011] overrides of a company and the snapshot directory are 
   expect(faults).toEqual([])
   expect(config['alerting.rules_dir']).toBe('/var/lib/svc/rules')
   expect(config['alerting.group_down.companies']).toEqual({ [id('company')]: { min: 3, ratio: 0.5 } })
-  expect(loadCollectorConfig(workerKeys, file(2), {}).faults.map(fault => fault.key)).toEqual([
-    `alerting.group_down.companies.${id('company')}.ratio`,
+  for (const ratio of [0, 2])
+    expect(loadCollectorConfig(workerKeys, file(ratio), {}).faults.map(fault => fault.key)).toEqual([
+      `alerting.group_down.companies.${id('company')}.ratio`,
+    ])
+  const other = { 'alerting.group_down': { ratio: 0, companies: { acme: { min: 3 } } } }
+  expect(loadCollectorConfig(workerKeys, other, {}).faults.map(fault => fault.key)).toEqual([
+    'alerting.group_down.companies.acme',
+    'alerting.group_down.ratio',
   ])
+})
+
+test('[OPS-016] a samples store that cannot be one is a fault of the configuration, its password not repeated', () => {
+  const f = (clickhouse: object) => loadCollectorConfig(workerKeys, { clickhouse }, {}).faults
+  for (const url of ['mysql://u:s3cret@h', 'embedded:', 'h:8123', ''])
+    expect(f({ url })).toEqual([
+      { key: 'clickhouse.url', value: '', message: 'must be http(s)://host:port, or embedded:DIR' },
+    ])
+  for (const url of ['http://u:s3cret@h:8123', 'https://h', 'embedded:/var/lib/svc', null])
+    expect(f({ url })).toEqual([])
+  expect(f({ database: 'svc; drop' }).map(fault => fault.key)).toEqual(['clickhouse.database'])
 })
 
 test('[SYNC-041] the period of seen reports cannot reach a third of the online threshold', () => {

@@ -5,6 +5,7 @@ import { Readable } from 'node:stream'
 import { type ClickHouseClient, ClickHouseError, ClickHouseLogLevel, createClient } from '@clickhouse/client'
 import { openBlockFiles } from './block-files.ts'
 import { openChdb } from './chdb-connection.ts'
+import { isDatabaseName } from './database-name.ts'
 import { embeddedEngineConfig } from './samples-engine-config.ts'
 
 const REQUEST_TIMEOUT_MS = 30_000
@@ -37,9 +38,6 @@ type ClickHouseOptions = {
   readonly url: string
   readonly database: string
 }
-
-/** The name of a database as it may stand in SQL. */
-const isDatabaseName = (name: string): boolean => /^[A-Za-z_][A-Za-z0-9_]{0,62}$/.test(name)
 
 /** Opens the store. Throws when the embedded engine cannot start; a server is not contacted yet. */
 export function openClickHouse(options: ClickHouseOptions): ClickHouse {
