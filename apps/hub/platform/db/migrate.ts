@@ -66,6 +66,7 @@ import optionItemsInSearch from '../../../../sql/hub/0068_option_items_in_search
 import untriedItems from '../../../../sql/hub/0069_untried_items.sql' with { type: 'text' }
 import dueSoonIndex from '../../../../sql/hub/0070_due_soon_index.sql' with { type: 'text' }
 import fileLists from '../../../../sql/hub/0073_file_lists.sql' with { type: 'text' }
+import addressRows from '../../../../sql/hub/0080_address_rows.sql' with { type: 'text' }
 
 type Migration = { readonly number: number; readonly name: string; readonly sql: string }
 
@@ -135,6 +136,7 @@ export const migrations: readonly Migration[] = [
   { number: 69, name: 'untried_items', sql: untriedItems },
   { number: 70, name: 'due_soon_index', sql: dueSoonIndex },
   { number: 73, name: 'file_lists', sql: fileLists },
+  { number: 80, name: 'address_rows', sql: addressRows },
 ]
 
 /** Any number will do, as long as every hub uses the same one. */
