@@ -402,7 +402,7 @@ test('a second writer of a bus is refused in words; after the first has closed i
   rmSync(directory, { recursive: true, force: true })
 })
 
-test('the next commit waits as long as suits the rate: of a disk until about five entries have come, 2 to 12 ms, of Redis eight, 2 to 15', () => {
+test('the next commit waits as long as suits the rate: of a disk until about five entries have come, 2 to 12 ms, of Redis sixteen, 2 to 25', () => {
   const now = spyOn(performance, 'now').mockReturnValue(1_000_000)
   close.push(() => now.mockRestore())
   const waitAfter = (count: number, ...pace: ConstructorParameters<typeof CommitPace>): number => {
@@ -414,7 +414,7 @@ test('the next commit waits as long as suits the rate: of a disk until about fiv
   const disk = (count: number) => waitAfter(count, GROUP_WAIT_MS, GROUP_ENTRIES)
   expect([1, 40, 50, 100, 250, 10_000].map(disk)).toEqual([12, 12, 10, 5, 2, 2])
   const redis = (count: number) => waitAfter(count, REDIS_GROUP_WAIT_MS, REDIS_GROUP_ENTRIES)
-  expect([1, 50, 80, 200, 400, 10_000].map(redis)).toEqual([15, 15, 10, 4, 2, 2])
+  expect([1, 50, 100, 200, 400, 10_000].map(redis)).toEqual([25, 25, 16, 8, 4, 2])
   expect(waitAfter(1, 0, GROUP_ENTRIES)).toBe(0)
   expect(waitAfter(1, 0, REDIS_GROUP_ENTRIES)).toBe(0)
 })
