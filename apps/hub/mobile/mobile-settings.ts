@@ -4,7 +4,8 @@ import { sql } from 'drizzle-orm'
 import type { Hub } from '../hub-context.ts'
 import { usableCompanies } from '../identity/authenticate.ts'
 import { isPlatformSet } from '../notifications/app-push.ts'
-import { levels, preferencesOf, setPreferences } from '../notifications/notifications.ts'
+import { DEFAULT_LEVELS, levels } from '../notifications/default-levels.ts'
+import { preferencesOf, setPreferences } from '../notifications/notifications.ts'
 import { pushKeys, type QuietHours } from '../notifications/push.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
 import { boolean, integer, listOf, oneOf, optional, timeZone } from '../platform/http/request-schema.ts'
@@ -53,7 +54,7 @@ async function storedOf(hub: Hub, userId: string): Promise<Row> {
 
 /** From which severity on a person is pushed to. */
 export const pushLevelOf = async ({ hub, caller }: RouteContext): Promise<string> =>
-  (await preferencesOf(hub.database.db, caller.user.id)).push?.min_severity ?? 'critical'
+  (await preferencesOf(hub.database.db, caller.user.id)).push?.min_severity ?? DEFAULT_LEVELS.push
 
 export async function mobileSettings(context: RouteContext) {
   const { hub, caller } = context

@@ -1,14 +1,12 @@
 // Approvals to the people that they wait for or were asked by (resources.md R-050): one message a person, however many
 // tickets of a run it is about, and webhooks with all of them.
-import { randomUUID } from 'node:crypto'
 import type { Hub } from '../hub-context.ts'
 import type { Tx } from '../platform/db/transaction.ts'
 import { type ApprovalType, approvalSeverities } from './approval-texts.ts'
-import { ringLater } from './bell.ts'
-import { addDeliveries, loadChannelPreferences, type NewDelivery, toConfirm } from './deliveries.ts'
-import { addBellRows, type BellRow } from './dispatch.ts'
-import { reaches, recipientsOf } from './recipients.ts'
-import { linkTo, type NotificationLanguage, renderValues } from './templates.ts'
+import { loadChannelPreferences } from './deliveries.ts'
+import { type Message, tellMessages } from './messages.ts'
+import { type Recipient, recipientsOf } from './recipients.ts'
+import { linkTo, type NotificationLanguage } from './templates.ts'
 
 type TicketItem = {
   readonly ticketId: string
@@ -40,65 +38,27 @@ export async function tellApproval(hub: Hub, tx: Tx, companyId: string, message:
   const severity = approvalSeverities[type]
   const voices = await loadChannelPreferences(tx.db, companyId, null)
   const people = await recipientsOf(tx.db, companyId, { userIds })
-  const rung: BellRow[] = []
-  const deliveries: NewDelivery[] = []
   const path = `/iac/runs/${runId}`
-  const link = linkTo(hub.config.public_url, path)
-  for (const person of people) {
+  const base = { type, severity, path, isForGroups: false, servers: [] }
+  const ofPerson = (person: Recipient): Message => {
     const own = tickets.filter(ticket => ticket.userIds.includes(person.id))
-    const filled = {
-      ...values(person.language),
-      count: String(own.length),
-      names: shortList(own.map(ticket => ticket.label)),
-      link,
-    }
-    const text = renderValues(voices.texts, type, person.language, filled)
-    if (reaches(severity, person.bellFrom))
-      rung.push({
-        id: randomUUID(),
-        user_id: person.id,
-        company_id: companyId,
-        type,
-        ...text,
-        link: path,
-        created_at: new Date(hub.now()).toISOString(),
-      })
-    if (hub.config['smtp.url'] && reaches(severity, person.emailFrom))
-      deliveries.push({
-        companyId,
-        type,
-        channel: 'email',
-        target: person.email,
-        webhookId: null,
-        payload: { ...text, ...(person.isUnconfirmed ? toConfirm(person.language) : {}) },
-      })
+    const counted = { count: String(own.length), names: shortList(own.map(ticket => ticket.label)) }
+    return { ...base, people: [person], values: language => ({ ...values(language), ...counted }), items: [] }
   }
   const data = {
     approval: {
       run_id: runId,
-      link,
+      link: linkTo(hub.config.public_url, path),
       tickets: tickets.map(({ ticketId, label }) => ({ id: ticketId, subject: label })),
     },
   }
   // A webhook for some servers is none for approvals.
-  for (const hook of voices.hooks)
-    if (
-      (hook.events.length === 0 || hook.events.includes(type)) &&
-      reaches(severity, hook.minSeverity) &&
-      hook.scope.all
-    )
-      deliveries.push({
-        companyId,
-        type,
-        channel: 'webhook',
-        target: hook.url,
-        webhookId: hook.id,
-        payload: { company_id: companyId, data },
-      })
-  await addBellRows(tx, rung)
-  await addDeliveries(hub, tx, deliveries)
-  await ringLater(
+  const ofWebhooks: Message = { ...base, people: [], values, items: [{ servers: [], data }] }
+  const messages = [...people.map(ofPerson), ofWebhooks]
+  await tellMessages(
+    hub,
     tx,
-    rung.map(row => ({ id: row.id, userId: row.user_id })),
+    companyId,
+    messages.map(each => ({ message: each, voices })),
   )
 }

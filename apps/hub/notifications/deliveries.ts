@@ -1,9 +1,7 @@
-// Deliveries by webhook and e-mail: which messages of an event go where. Each delivery is a row that shows its outcome
-// and a job that attempts it; what becomes of an attempt: delivery-outcome.ts.
+// Deliveries by webhook and e-mail: each is a row that shows its outcome and a job that attempts it. Who gets one:
+// choose-channels.ts; what becomes of an attempt: delivery-outcome.ts.
 import { randomUUID } from 'node:crypto'
 import { and, desc, eq, sql } from 'drizzle-orm'
-import type { Severity } from '../../../core/alerting/rules/rule.ts'
-import type { NotifyType } from '../../../core/lifecycle/alert.ts'
 import type { Hub } from '../hub-context.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { notificationChannels, notificationDeliveries, webhooks } from '../platform/db/schema-identity.ts'
@@ -11,17 +9,9 @@ import type { Tx } from '../platform/db/transaction.ts'
 import { collection, equals, ofCompany, ofParent } from '../platform/http/collection.ts'
 import { oneOf, uuid } from '../platform/http/request-schema.ts'
 import { amount, anyObject, id, named, nullable, string, time, wordOf } from '../platform/http/response-schema.ts'
-import { type Recipient, reaches, recipientsOf } from './recipients.ts'
-import { loadTexts, type NotificationLanguage, renderText, type ShownAlert, type TextBook } from './templates.ts'
-
-/** The attributes of a server by which scopes select. */
-export type Attributes = {
-  readonly id: string
-  readonly tags: readonly string[]
-  readonly environment: string | null
-  readonly role: string | null
-  readonly datacenter: string | null
-}
+import { type Attributes, mailboxesOf, type ToTell, webhooksOf } from './choose-channels.ts'
+import { type Recipient, recipientsOf } from './recipients.ts'
+import { loadTexts, type NotificationLanguage, type TextBook } from './templates.ts'
 
 /** The channels of a company: its users, their texts, its webhooks and group addresses. */
 export type ChannelPreferences = {
@@ -95,61 +85,48 @@ export async function addDeliveries(hub: Hub, tx: Tx, deliveries: readonly NewDe
   return rows.map(row => row.id)
 }
 
-/** True when the scope of a webhook or a group address covers the server. */
-export function covers(scope: Readonly<Record<string, unknown>>, server: Attributes): boolean {
-  const has = (list: unknown, value: string | null) => Array.isArray(list) && value !== null && list.includes(value)
-  return (
-    scope.all === true ||
-    has(scope.server_ids, server.id) ||
-    server.tags.some(tag => has(scope.tags, tag)) ||
-    has(scope.environments, server.environment) ||
-    has(scope.roles, server.role) ||
-    has(scope.datacenters, server.datacenter)
-  )
+/** What a webhook receives of one event: `data` as it is sent. */
+export type WebhookItem = {
+  readonly servers: readonly Attributes[]
+  readonly data: Readonly<Record<string, unknown>>
 }
 
-type ToDeliver = {
-  readonly type: NotifyType
-  readonly companyId: string
-  readonly severity: Severity
-  readonly shown: ShownAlert
-  /** The alert in the shape that webhooks receive; null when the company has no webhook. */
-  readonly forWebhooks: Readonly<Record<string, unknown>> | null
-  readonly server: Attributes
+type ToDeliver = ToTell & {
+  /** What webhooks receive, one by one. */
+  readonly items: readonly WebhookItem[]
+  readonly textIn: (language: NotificationLanguage) => { readonly title: string; readonly body: string }
+  /** The alert that it is about; missing: it is about something else. */
+  readonly alertId?: string
 }
 
 /** The deliveries of an event: to webhooks, and by mail to group addresses and users. */
-export function deliveriesOf(hub: Hub, voices: ChannelPreferences, told: ToDeliver): NewDelivery[] {
-  const { type, companyId, severity, shown } = told
-  const base = { companyId, type, webhookId: null, alertId: shown.id }
-  const hooks = told.forWebhooks ? voices.hooks : []
-  const deliveries: NewDelivery[] = hooks
-    .filter(hook => hook.events.length === 0 || hook.events.includes(type))
-    .filter(hook => reaches(severity, hook.minSeverity) && covers(hook.scope, told.server))
-    .map(hook => ({
+export function deliveriesOf(
+  hub: Hub,
+  companyId: string,
+  voices: ChannelPreferences,
+  toDeliver: ToDeliver,
+): NewDelivery[] {
+  const { type, alertId, items, textIn } = toDeliver
+  const base = { companyId, type, ...(alertId === undefined ? {} : { alertId }) }
+  const deliveries: NewDelivery[] = webhooksOf(toDeliver, voices.hooks, items).flatMap(({ hook, items: selected }) =>
+    selected.map(({ data }) => ({
       ...base,
       channel: 'webhook',
       target: hook.url,
       webhookId: hook.id,
-      payload: { company_id: companyId, data: { alert: told.forWebhooks } },
-    }))
+      payload: { company_id: companyId, data },
+    })),
+  )
   if (!hub.config['smtp.url']) return deliveries
-  const mail = (target: string, language: NotificationLanguage, isUnconfirmed: boolean): NewDelivery => ({
-    ...base,
-    channel: 'email',
-    target,
-    payload: { ...renderText(hub, voices.texts, type, language, shown), ...(isUnconfirmed ? toConfirm(language) : {}) },
-  })
-  // A mailbox gets one message about an event, even when it is both a group address and a user's own; the user's is
-  // kept, since it has the user's language.
-  const mails = new Map<string, NewDelivery>()
-  for (const channel of voices.channels)
-    if (channel.type === 'email' && reaches(severity, channel.minSeverity) && covers(channel.scope, told.server))
-      mails.set(channel.address.toLowerCase(), mail(channel.address, 'en', true))
-  for (const person of voices.recipients)
-    if (reaches(severity, person.emailFrom))
-      mails.set(person.email.toLowerCase(), mail(person.email, person.language, person.isUnconfirmed))
-  return [...deliveries, ...mails.values()]
+  for (const { address, language, isUnconfirmed } of mailboxesOf(toDeliver, voices.channels))
+    deliveries.push({
+      ...base,
+      channel: 'email',
+      target: address,
+      webhookId: null,
+      payload: { ...textIn(language), ...(isUnconfirmed ? toConfirm(language) : {}) },
+    })
+  return deliveries
 }
 
 export type Delivery = typeof notificationDeliveries.$inferSelect

@@ -12,12 +12,12 @@ import { fixedStatement } from '../platform/db/fixed-statement.ts'
 import { statementOfRows } from '../platform/db/statement-of-rows.ts'
 import { inTransaction, type Tx, together, uuidList } from '../platform/db/transaction.ts'
 import { ringLater } from './bell.ts'
+import { bellsOf, devicesOf } from './choose-channels.ts'
 import { addDeliveries, deliveriesOf, loadChannelPreferences, type NewDelivery } from './deliveries.ts'
 import { registerEmail } from './email.ts'
 import { groupNames } from './group-names.ts'
 import { type Notification, takeNotifications } from './outbox.ts'
 import { addPushes, type NewPush, pushTargets, registerPush } from './push.ts'
-import { reaches } from './recipients.ts'
 import { alertPath, type NotificationLanguage, renderText, type ShownAlert, type TextBook } from './templates.ts'
 import { registerWebhook } from './webhook.ts'
 
@@ -177,39 +177,36 @@ async function composeFor(
     const shown = { id: alert.id, server, rule, series_key: seriesKey, opened_at: openedAt, ...then }
     const textIn = textsOf(hub, voices.texts, type, shown)
     const link = alertPath(shown)
-    for (const person of voices.recipients)
-      if (reaches(alert.severity, person.bellFrom))
-        rung.push({
-          id: randomUUID(),
-          user_id: person.id,
-          company_id: companyId,
-          type,
-          ...textIn(person.language),
-          link,
-          created_at: createdAt,
-          alert_id: alert.id,
-        })
+    const { severity } = alert
+    const toTell = { type, severity, people: voices.recipients, isForGroups: true, servers: [server] }
+    for (const person of bellsOf(toTell))
+      rung.push({
+        id: randomUUID(),
+        user_id: person.id,
+        company_id: companyId,
+        type,
+        ...textIn(person.language),
+        link,
+        created_at: createdAt,
+        alert_id: alert.id,
+      })
     pushes.push(
-      ...targets
-        .filter(target => reaches(alert.severity, target.from))
-        .map(({ deviceId, language }) => ({
-          deviceId,
-          companyId,
-          topic: alert.id,
-          type,
-          severity: alert.severity,
-          payload: {
-            ...textIn(language),
-            link: `/alerts/${alert.id}`,
-            id: alert.id,
-          },
-        })),
+      ...devicesOf(severity, targets).map(({ deviceId, language }) => ({
+        deviceId,
+        companyId,
+        topic: alert.id,
+        type,
+        severity,
+        payload: {
+          ...textIn(language),
+          link: `/alerts/${alert.id}`,
+          id: alert.id,
+        },
+      })),
     )
     const row = wholeById.get(alert.id)
-    const forWebhooks = row ? { ...presentAlert(row), ...then } : null
-    deliveries.push(
-      ...deliveriesOf(hub, voices, { type, companyId, severity: alert.severity, shown, forWebhooks, server }),
-    )
+    const items = row ? [{ servers: [server], data: { alert: { ...presentAlert(row), ...then } } }] : []
+    deliveries.push(...deliveriesOf(hub, companyId, voices, { ...toTell, items, textIn, alertId: alert.id }))
   }
   return { rung, deliveries, pushes }
 }

@@ -1,7 +1,6 @@
 // A user's notifications, and the lowest severity that each channel notifies that user of (decisions G-104, G-106).
 import { Type } from '@sinclair/typebox'
 import { and, count, desc, eq, isNull, sql } from 'drizzle-orm'
-import { severities } from '../../../core/alerting/rules/rule.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { notificationPreferences, notifications } from '../platform/db/schema-identity.ts'
 import { notFound } from '../platform/http/api-error.ts'
@@ -10,6 +9,7 @@ import { isUuid, oneOf } from '../platform/http/request-schema.ts'
 import { id, named, nullable, string, time } from '../platform/http/response-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { notificationColumns, presentNotification } from './bell.ts'
+import { DEFAULT_LEVELS, type Level, type PreferenceChannel } from './default-levels.ts'
 
 export const notificationResponse = named('Notification', {
   id: id(),
@@ -76,10 +76,6 @@ export async function deleteNotification(context: RouteContext, notificationId: 
   if (rows.length === 0) throw notFound()
 }
 
-export const levels = [...severities, 'off'] as const
-type Level = (typeof levels)[number]
-const DEFAULT_LEVELS = { bell: 'info', email: 'warning', push: 'critical' } as const
-type PreferenceChannel = keyof typeof DEFAULT_LEVELS
 const CHANNELS: readonly PreferenceChannel[] = ['bell', 'email', 'push']
 
 export async function preferencesOf(db: Executor, userId: string) {

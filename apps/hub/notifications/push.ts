@@ -11,7 +11,8 @@ import { type JobPayload, PermanentJobFailure } from '../platform/jobs/jobs.ts'
 import { callAddress } from '../platform/outbound-guard.ts'
 import { wayOutOf } from '../way-out/forward-proxy.ts'
 import { type AppPlatform, postToApp } from './app-push.ts'
-import { reaches } from './recipients.ts'
+import { reaches } from './choose-channels.ts'
+import { DEFAULT_LEVELS } from './default-levels.ts'
 import type { NotificationLanguage } from './templates.ts'
 import { encryptPush, newPushKeys, type PushKeys, proofFor, type Subscription } from './web-push.ts'
 import { destinationOf } from './webhook.ts'
@@ -45,7 +46,7 @@ export async function pushTargets(db: Executor, userIds: readonly string[]): Pro
     deviceId: row.id,
     userId: row.user_id,
     language: row.language,
-    from: row.level ?? 'critical',
+    from: row.level ?? DEFAULT_LEVELS.push,
   }))
 }
 
@@ -173,7 +174,7 @@ async function reasonToDrop(hub: Hub, row: Waiting): Promise<string | null> {
   if (!caller) return 'the person is gone'
   if (row.type === 'test') return null
   if (!caller.permissions.has(row.payload.permission ?? 'monitoring.view')) return 'the person may not see it'
-  if (!reaches(row.severity, row.level ?? 'critical')) return 'below the severity that the person wants'
+  if (!reaches(row.severity, row.level ?? DEFAULT_LEVELS.push)) return 'below the severity that the person wants'
   const breaks = row.severity === 'critical' && (row.breaks_quiet ?? true)
   if (row.quiet_hours && !breaks && isQuiet(row.quiet_hours, hub.now())) return 'quiet hours'
   return null
@@ -200,7 +201,7 @@ async function messageOf(hub: Hub, row: Waiting): Promise<Buffer> {
   const { title, body, link, id } = row.payload
   const shown =
     row.show_details === false && row.type !== 'test' ? GENERAL[row.language](row.severity) : { title, body }
-  const badge = await badgeOf(hub.database.db, row.user_id, row.level ?? 'critical')
+  const badge = await badgeOf(hub.database.db, row.user_id, row.level ?? DEFAULT_LEVELS.push)
   const bytesOf = (bodyMax: number): Buffer =>
     Buffer.from(
       JSON.stringify({

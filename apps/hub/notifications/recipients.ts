@@ -1,9 +1,10 @@
-// Who is notified, and from which severity on each channel (decision G-104).
+// Whom it may be told: the users of a company with a permission, and from which severity on each channel they want it
+// (decision G-104).
 import { type SQL, sql } from 'drizzle-orm'
-import type { Severity } from '../../../core/alerting/rules/rule.ts'
 import { grantersOf } from '../identity/permission-keys.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { uuidList } from '../platform/db/transaction.ts'
+import { DEFAULT_LEVELS } from './default-levels.ts'
 import { languageOf } from './templates.ts'
 
 type RecipientRow = {
@@ -24,12 +25,6 @@ export type Recipient = {
   readonly bellFrom: string
   readonly emailFrom: string
 }
-
-const LEVELS: Readonly<Record<string, number>> = { info: 0, warning: 1, critical: 2 }
-
-/** True when a severity reaches a channel's threshold; `off` is never reached. */
-export const reaches = (severity: Severity, from: string): boolean =>
-  from !== 'off' && (LEVELS[severity] ?? 0) >= (LEVELS[from] ?? 0)
 
 /** A condition on user `u`: holds the permission, by themselves or by a role. */
 export function holds(permission: string): SQL {
@@ -57,7 +52,7 @@ export async function recipientsOf(db: Executor, companyId: string, chosen: Chos
     email: row.email,
     language: languageOf(row.language),
     isUnconfirmed: row.address_unconfirmed,
-    bellFrom: row.bell ?? 'info',
-    emailFrom: row.email_level ?? 'warning',
+    bellFrom: row.bell ?? DEFAULT_LEVELS.bell,
+    emailFrom: row.email_level ?? DEFAULT_LEVELS.email,
   }))
 }

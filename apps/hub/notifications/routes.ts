@@ -4,10 +4,10 @@ import { list } from '../platform/http/list.ts'
 import { oneOf } from '../platform/http/request-schema.ts'
 import { amount, answer, named, wordOf } from '../platform/http/response-schema.ts'
 import { type Route, route } from '../platform/http/route.ts'
+import { levels } from './default-levels.ts'
 import {
   countUnread,
   deleteNotification,
-  levels,
   markAllRead,
   markRead,
   notificationCollection,

@@ -4,8 +4,9 @@
 import { permissionToHear, type SecurityEventType, securitySeverities } from '../../../core/lifecycle/security-event.ts'
 import type { Hub } from '../hub-context.ts'
 import type { Tx } from '../platform/db/transaction.ts'
-import { type Attributes, loadChannelPreferences } from './deliveries.ts'
-import { tellMessages, type WebhookItem } from './messages.ts'
+import type { Attributes } from './choose-channels.ts'
+import { loadChannelPreferences, type WebhookItem } from './deliveries.ts'
+import { tellMessages } from './messages.ts'
 
 export type SecurityMessage = {
   readonly type: SecurityEventType

@@ -3,7 +3,7 @@
 import { sql } from 'drizzle-orm'
 import { type SecurityEventType, securityEventTypes } from '../../../../core/lifecycle/security-event.ts'
 import type { Hub } from '../../hub-context.ts'
-import type { Attributes } from '../../notifications/deliveries.ts'
+import type { Attributes } from '../../notifications/choose-channels.ts'
 import { type SecurityMessage, tellSecurity } from '../../notifications/security-messages.ts'
 import { linkTo } from '../../notifications/templates.ts'
 import { inTransaction, type Tx, uuidList } from '../../platform/db/transaction.ts'
