@@ -167,6 +167,26 @@ describe('the outbox of a running worker', () => {
     expect((await rig.metric('svc_outbox_sent_total{result="rejected"}')) - (before || 0)).toBe(1)
   })
 
+  test('[EVT-026] [EVT-028] an event that the hub passes over while it names others is sent again, the others are not', async () => {
+    const servers = Array.from({ length: 4 }, newServer)
+    const sent: string[] = []
+    let isOpen = false
+    hub.script = answerEvents(events => {
+      if (!isOpen) return hub.error(503, 'unavailable')
+      sent.push(...events.map(event => event.server_id))
+      return hub.ok({ accepted: events.slice(0, 1).map(event => event.event_id), rejected: [] })
+    })
+    for (const server of servers) await rig.swap(server, 90)
+    await until('four events', async () => (await rig.status()).outbox_depth === 4)
+    isOpen = true
+    await until('an empty outbox', async () => (await rig.status()).outbox_depth === 0, 20_000)
+    const ids = servers.map(server => server.serverId)
+    const order = sent.slice(0, 4)
+    expect([...order].sort()).toEqual([...ids].sort())
+    expect(sent).toEqual([...order, ...order.slice(1), ...order.slice(2), ...order.slice(3)])
+    expect(rig.logged('the hub passed over events of a batch; they are sent again').length).toBe(3)
+  })
+
   test('[EVT-026] a batch that is refused as a whole is halved; the one bad event goes to the dead-letter file, the rest arrives', async () => {
     const servers = Array.from({ length: 9 }, newServer)
     const bad = servers[4]!

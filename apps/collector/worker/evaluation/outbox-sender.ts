@@ -192,16 +192,26 @@ export class OutboxSender {
     this.failures = 0
   }
 
-  /** Removes accepted and rejected events from the outbox; logs and counts the rejected ones. */
+  /**
+   * Removes accepted and rejected events from the outbox; logs and counts the rejected ones. An event that the hub
+   * passes over while it names others stays and is sent again: each such response shortens the outbox. A response that
+   * names none of the batch takes the whole of it.
+   */
   private async applyVerdict(rows: readonly OutboxRow[], answer: HubResponse): Promise<void> {
     const { store, log, onSent } = this.options
-    const listed = answer.kind === 'ok' && Array.isArray(answer.data.rejected) ? answer.data.rejected : []
-    const reasons = new Map(listed.map(entry => [textOf(entry, 'event_id'), textOf(entry, 'reason')]))
+    const reasons = new Map(
+      listOf(answer, 'rejected').map(entry => [textOf(entry, 'event_id'), textOf(entry, 'reason')]),
+    )
+    const accepted = new Set(listOf(answer, 'accepted'))
     const refused = rows.filter(row => reasons.has(row.event.event_id))
+    const named = rows.filter(row => accepted.has(row.event.event_id) || reasons.has(row.event.event_id))
+    const settled = named.length > 0 ? named : rows
     for (const { event } of refused)
       log.warn({ event_id: event.event_id, reason: reasons.get(event.event_id) }, 'the hub rejected an event')
-    await store.removeEvents(rows.map(row => row.id))
-    if (refused.length < rows.length) onSent('accepted', rows.length - refused.length)
+    if (settled.length < rows.length)
+      log.warn({ count: rows.length - settled.length }, 'the hub passed over events of a batch; they are sent again')
+    await store.removeEvents(settled.map(row => row.id))
+    if (refused.length < settled.length) onSent('accepted', settled.length - refused.length)
     if (refused.length > 0) onSent('rejected', refused.length)
   }
 
@@ -228,6 +238,11 @@ export class OutboxSender {
     await store.removeEvents([row.id])
     onSent('dead_lettered', 1)
   }
+}
+
+const listOf = (answer: HubResponse, field: string): readonly unknown[] => {
+  const list = answer.kind === 'ok' ? answer.data[field] : null
+  return Array.isArray(list) ? list : []
 }
 
 const isServerError = (answer: HubResponse): boolean => answer.kind === 'refused' && answer.status >= 500
