@@ -108,7 +108,9 @@ const addresses = (): readonly (readonly [name: string, address: string | null])
   ...pageNames.map(name => [name, addressOf(name)] as const),
   ['servers as cards', `${base}/servers?view=cards`],
   ['servers as a map', `${base}/servers?view=map&group=env`],
-  ['server security', `${base}/servers/${ids.server}?tab=security`],
+  ...['security', 'packages', 'checks', 'agents'].map(
+    tab => [`server ${tab}`, `${base}/servers/${ids.server}?tab=${tab}`] as const,
+  ),
 ]
 
 /** What is left out on a phone is in the tree of a screen. */

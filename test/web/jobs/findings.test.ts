@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
 import { addUpFindingCounts } from '../../../apps/hub/security/findings/finding-page.ts'
 import { type Json, type Tenant, TestHub } from '../../api/hub-harness.ts'
-import { enroll, eventOf, findingPayload, opened, scannedPayload, send } from '../../api/security-event.ts'
+import { enroll, eventOf, findingPayload, type Host, opened, scannedPayload, send } from '../../api/security-event.ts'
 import { closeContexts, sharedBrowser, violationsOf } from '../browser.ts'
 import { treeFault } from '../page-trees.ts'
 import { askView, logIn, newPerson, slugOf } from '../visitor.ts'
@@ -15,6 +15,8 @@ let hub: TestHub
 let browser: Browser
 let tenant: Tenant
 let serverId: string
+let host: Host
+let matcherCalls: Awaited<ReturnType<TestHub['matcher']>>['call']
 
 beforeAll(async () => {
   hub = await TestHub.start({ 'rate.session_per_minute': 100_000, 'rate.web_per_minute': 100_000 })
@@ -22,6 +24,7 @@ beforeAll(async () => {
   tenant = await hub.tenant(undefined, { planCode: 'business' })
   serverId = (await tenant.call('POST', '/servers', { name: 'web-1' })).body.data.id
   const { call } = await hub.matcher()
+  matcherCalls = call
   const items = [
     {
       ...{ vuln_id: 'CVE-2026-0002', title: 'Heap overflow in a parser', description: 'A <b>crafted</b> file.' },
@@ -30,7 +33,7 @@ beforeAll(async () => {
   ]
   const stored = await call('PUT', '/vulnerabilities', { items })
   expect([stored.status, stored.body.error]).toEqual([200, undefined])
-  const host = await enroll(tenant, call, { serverId })
+  host = await enroll(tenant, call, { serverId })
   const found = [
     { vuln_id: 'CVE-2026-0001' },
     { vuln_id: 'CVE-2026-0002', kev: true, cvss_score: 9.8, severity_label: 'critical', package_key: HOSTILE },
@@ -232,4 +235,26 @@ test('findings are shown to nobody of another company and to nobody without the 
   await viewer.getByText('security.view').first().waitFor()
   expect(await viewer.getByText('CVE-2026-0002').count()).toBe(0)
   expect(await viewer.getByRole('link', { name: 'Findings' }).count()).toBe(0)
+}, 120_000)
+
+test('columns keep their widths while somebody is at the rows: what grows is not seen by a move, what is new waits', async () => {
+  const page = await visit('/findings?q=state:open+state:accepted')
+  const row = page.getByRole('row').filter({ hasText: 'CVE-2026-0001' })
+  const widths = () => page.evaluate<string>(`document.querySelector('table').style.getPropertyValue('--columns')`)
+  await row.hover()
+  const before = await widths()
+  expect(before).toMatch(/^\d/)
+  const longer = '3.0.1-1+with-a-backport-that-is-longer-than-its-column'
+  const { data } = (await tenant.call('GET', '/security/findings?vuln_id=CVE-2026-0001')).body
+  const changed = { vuln_id: 'CVE-2026-0001', finding_key: data[0].finding_key, installed_version: longer }
+  await send(matcherCalls, [
+    eventOf(host, 'finding.updated', findingPayload(changed)),
+    opened(host, findingPayload({ vuln_id: 'CVE-2026-0009', package_key: longer })),
+  ])
+  await row.getByText(longer).waitFor()
+  const waiting = page.getByRole('button', { name: '1 new' })
+  await waiting.waitFor()
+  expect(await widths()).toBe(before)
+  await waiting.click()
+  await page.getByRole('rowheader', { name: 'CVE-2026-0009' }).waitFor()
 }, 120_000)

@@ -6,6 +6,7 @@ import { type Json, type Tenant, TestHub } from '../../api/hub-harness.ts'
 import { MatcherListener } from '../../api/matcher-listener.ts'
 import { enroll, eventOf, findingPayload, type Host, opened, scannedPayload, send } from '../../api/security-event.ts'
 import { closeContexts, sharedBrowser, violationsOf } from '../browser.ts'
+import { treeFault } from '../page-trees.ts'
 import { askView, logIn, newPerson, slugOf } from '../visitor.ts'
 
 const HOSTILE = `lib<img src="x" onerror="alert(1)">`
@@ -103,6 +104,31 @@ test('[SECU-004] the page of a server says what the last scan found, what it did
   expect(await page.getByText('server:web-1').count()).toBeGreaterThan(0)
 }, 240_000)
 
+test('a scanner that has no place in the plan, was revoked or detached is said to be so, and an empty list is not called good', async () => {
+  const serverId = await newServer('web-4')
+  const host = await enroll(tenant, matcherCalls, { serverId })
+  await scanned(host, {})
+  const page = await visit(`/servers/${serverId}?tab=security`)
+  await page.getByRole('heading', { name: 'Open findings' }).waitFor()
+  const doubted = async (text: string): Promise<void> => {
+    await page.reload()
+    await page.getByText(text).waitFor()
+    await page.getByText('For the reasons above that is not to say that there is none.').waitFor()
+  }
+  await hub.hub.database.client`update scan_hosts set inactive_at = now() where host_id = ${host.hostId}`
+  await doubted('The plan has no place for this server')
+  await tenant.call('POST', `/security/scan-hosts/${host.hostId}/revoke`)
+  await doubted('The scanner of this server was revoked')
+  const other = await newServer('web-5')
+  const attached = await enroll(tenant, matcherCalls, { serverId: other })
+  await scanned(attached, {})
+  await tenant.call('POST', `/security/scan-hosts/${attached.hostId}/attach`, { server_id: null })
+  await page.goto(page.url().replace(serverId, other))
+  // The scan goes with its scanner: nothing is known of the server by then.
+  await page.getByText('no scanner is enrolled for it').waitFor()
+  expect(await page.getByRole('heading', { name: 'Open findings' }).count()).toBe(0)
+}, 120_000)
+
 test('[SECU-005] packages of a server are found by name and paged, and a matcher that has none is said to have none', async () => {
   const serverId = await newServer('web-2')
   const item = (name: string) => ({
@@ -123,6 +149,7 @@ test('[SECU-005] packages of a server are found by name and paged, and a matcher
   await find.fill('libssl')
   await page.getByRole('rowheader', { name: 'libssl3' }).waitFor()
   expect(await page.getByRole('rowheader').count()).toBe(1)
+  expect(await treeFault('packages', page)).toEqual([])
   await expectWellMade(page)
   await find.fill('nothing-like-it')
   await page.getByText('No package matches.').waitFor()

@@ -28,6 +28,8 @@ export type FleetServer = {
   readonly openAlerts: number
   readonly worst: Severity | null
   readonly isSilenced: boolean
+  /** As the record has it; null: not known. */
+  readonly cpuCores: number | null
   readonly hasAgent: boolean
   readonly agentVersion: string | null
 }
@@ -42,6 +44,7 @@ type Row = {
   datacenter: string | null
   tags: string[]
   status: ServerStatus
+  cpu_cores: number | null
   has_agent: boolean
   agent_version: string | null
 }
@@ -93,7 +96,7 @@ const rowsSql = (companyId: string, ids: readonly string[]): SQL => {
   const isOne = sql`= any(${uuidList(ids)}::uuid[])`
   return sql`
   with a as (${newestAgents(companyId, isOne)})
-  select s.id, s.name, s.hostname, s.ip_address, s.environment, s.role, s.datacenter, s.tags, s.status,
+  select s.id, s.name, s.hostname, s.ip_address, s.environment, s.role, s.datacenter, s.tags, s.status, s.cpu_cores,
     a.id is not null as has_agent, a.agent_version
   from servers s left join a on a.server_id = s.id
   where s.company_id = ${companyId} and s.id ${isOne} and s.deleted_at is null`
@@ -184,6 +187,7 @@ export class Fleets {
       datacenter: this.texts.text(row.datacenter),
       tags: this.texts.list(row.tags),
       status: this.texts.text(row.status),
+      cpuCores: row.cpu_cores,
       hasAgent: row.has_agent,
       agentVersion: this.texts.text(row.agent_version),
       ...NO_STATE,

@@ -43,11 +43,12 @@ export async function readDay(
   companyId: string,
   serverId: string,
   metrics: readonly string[],
+  agg: 'avg' | 'last' = 'avg',
 ): Promise<ParsedMetrics['metrics'] | null> {
   const target = await hub.collectors.targetOfServer(companyId, serverId)
   if (target === null) return null
   const from = String((endOfDay(hub.now()) - HOURS * HOUR_MS) / 1000)
-  const path = metricsPath(companyId, serverId, metrics, { from, step: String(HOUR_MS / 1000), agg: 'avg' })
+  const path = metricsPath(companyId, serverId, metrics, { from, step: String(HOUR_MS / 1000), agg })
   const answer = await hub.collectors.query(target, 'series', path)
   return answer?.status === 200 ? (parseMetricsResponse(answer.body)?.metrics ?? null) : null
 }

@@ -30,6 +30,8 @@ export type ServerRow = {
   readonly worst: Severity | null
   readonly isSilenced: boolean
   readonly agentVersion: string | null
+  /** Null: not known. */
+  readonly loadPerCore: number | null
   readonly values: Omit<ServerValues, 'sampledAtMs'> | null
   /** Newest values of the metrics that were chosen as columns, in their order; of several series the largest. */
   readonly metrics?: readonly (number | null)[]
@@ -105,6 +107,12 @@ const rankOf = (server: FleetServer): number =>
   ['info', 'warning', 'critical'].indexOf(server.worst ?? '') * 10 +
   (server.connectivity === 'unknown' ? 5 : 0)
 
+/** Null where the load or the number of cores is not known. */
+function loadPerCore({ values, cpuCores }: LiveServer): number | null {
+  const load = values?.load ?? null
+  return load === null || !cpuCores ? null : Math.round((load / cpuCores) * 100) / 100
+}
+
 type SortKey = number | string | null
 
 /** The greatest first: one sorts by a measured value to see who has most. */
@@ -123,6 +131,7 @@ const sortKeys: Readonly<Record<string, (server: LiveServer) => SortKey>> = {
   memory: server => negated(server.values?.memory),
   disk: server => negated(server.values?.disk),
   load: server => negated(server.values?.load),
+  core_load: server => negated(loadPerCore(server)),
 }
 
 export function compareKeys(one: SortKey, other: SortKey): number {
@@ -248,6 +257,7 @@ export function toServerRow(server: LiveServer): ServerRow {
     worst: server.worst,
     isSilenced: server.isSilenced,
     agentVersion: server.agentVersion,
+    loadPerCore: loadPerCore(server),
     values: values
       ? { cpu: values.cpu, memory: values.memory, disk: values.disk, mount: values.mount, load: values.load }
       : null,

@@ -14,6 +14,7 @@ export const serversWords = {
   memory: { en: 'Memory', vi: 'Bộ nhớ' },
   disk: { en: 'Fullest disk', vi: 'Đĩa đầy nhất' },
   load: { en: 'Load', vi: 'Tải' },
+  core_load: { en: 'Load per core', vi: 'Tải mỗi nhân' },
   alerts: { en: 'Alerts', vi: 'Cảnh báo' },
   seen: { en: 'Seen', vi: 'Báo cáo' },
   add: { en: 'Add servers', vi: 'Thêm máy chủ' },

@@ -1,5 +1,6 @@
 // What the hub's own records say of a server: its checks, its inventory, its agents, and who changed what.
 import { desc, eq, sql } from 'drizzle-orm'
+import { isOlder } from '../../../../../core/agent/version.ts'
 import { isObject } from '../../../../../core/json-object.ts'
 import type { AgentState } from '../../../../../core/lifecycle/agent.ts'
 import { connectivitySql, isActiveDownAlert } from '../../../agents/connectivity-sql.ts'
@@ -7,6 +8,7 @@ import { differencesOf } from '../../../inventory/differences.ts'
 import { newestFacts } from '../../../inventory/inventory.ts'
 import { checks } from '../../../platform/db/schema.ts'
 import type { AuditChanges } from '../../../platform/db/schema-identity.ts'
+import { dayOf, metricsOfCheck, readDay } from '../check-day.ts'
 import type { View } from '../view.ts'
 import { shownServer } from './head.ts'
 
@@ -21,12 +23,46 @@ type CheckOfServer = {
   readonly target: string
   readonly intervalSeconds: number
   readonly isEnabled: boolean
+  /** What the last result was; null: there is none of this hour or the one before. */
+  readonly isWell: boolean | null
+  /** The beginning of the hour from which on all results were so; null: not known, or for longer than a day. */
+  readonly sinceMs: number | null
+  /** How long the newest answer took; null: it is not measured, or not known. */
+  readonly seconds: number | null
 }
 export type ChecksView = { readonly checks: readonly CheckOfServer[] }
 
+/** The answer is of the hour that runs: nobody needs it of the second, and it costs two calls of the collector. */
+const CHECKS_AGE_MS = 20_000
+/** This hour and the one before: what is older says nothing about now. */
+const FRESH_HOURS = 2
+const HOUR_MS = 3_600_000
+
+type HourShares = readonly (number | null)[]
+
+/** By the last result of each hour, and by the share of good ones: how a check stands, and since which hour. */
+export function standingOf(
+  lasts: HourShares,
+  shares: HourShares,
+  nowMs: number,
+): Pick<CheckOfServer, 'isWell' | 'sinceMs'> {
+  const last = lasts.slice(-FRESH_HOURS).findLast(result => result !== null) ?? null
+  if (last === null) return { isWell: null, sinceMs: null }
+  const good = last >= 1 ? 1 : 0
+  // Hours without a result end nothing: nobody looked.
+  const other = shares.findLastIndex(share => share !== null && share !== good)
+  if (other < 0) return { isWell: good === 1, sinceMs: null }
+  // The hour in which it changed has results of both kinds.
+  const isChange = lasts[other] !== null && lasts[other] !== undefined && lasts[other] >= 1 === (good === 1)
+  const from = isChange ? other : other + 1
+  return { isWell: good === 1, sinceMs: Math.ceil(nowMs / HOUR_MS) * HOUR_MS - (shares.length - from) * HOUR_MS }
+}
+
 export const serverChecksView: View<ChecksView> = {
   ...keys,
+  ageMs: CHECKS_AGE_MS,
   async make(context) {
+    const { hub, companyId } = context
     const { server } = await shownServer(context)
     const rows = await context.hub.database.db
       .select({
@@ -44,7 +80,18 @@ export const serverChecksView: View<ChecksView> = {
       )
       .orderBy(desc(checks.createdAt), desc(checks.id))
       .limit(ROWS_MAX)
-    return { checks: rows.map(row => ({ ...row, target: Object.values(row.target).join(' ') })) }
+    const metrics = [...new Set(rows.filter(({ isEnabled }) => isEnabled).flatMap(metricsOfCheck))]
+    const read = (agg: 'last' | 'avg') =>
+      metrics.length === 0 ? null : readDay(hub, companyId, server.id, metrics, agg)
+    const [last, whole] = await Promise.all([read('last'), read('avg')])
+    const checksOfServer = rows.map((row): CheckOfServer => {
+      const [newest, day] = [last, whole].map(series => dayOf(row.isEnabled ? series : null, row, hub.now()))
+      return {
+        ...{ ...row, target: Object.values(row.target).join(' '), seconds: newest?.seconds ?? null },
+        ...standingOf(newest?.hours ?? [], day?.hours ?? [], hub.now()),
+      }
+    })
+    return { checks: checksOfServer }
   },
 }
 
@@ -111,8 +158,10 @@ type AgentOfServer = {
   readonly enrolledAtMs: number
   readonly revokedReason: string | null
   readonly collector: string | null
+  /** Older than the newest version that the company has. */
+  readonly isOutdated: boolean
 }
-export type AgentsView = { readonly agents: readonly AgentOfServer[] }
+export type AgentsView = { readonly agents: readonly AgentOfServer[]; readonly newestVersion: string | null }
 
 type AgentRow = {
   id: string
@@ -136,6 +185,7 @@ export const serverAgentsView: View<AgentsView> = {
     const isLost = sql`exists (select 1 from monitoring_alerts x where x.company_id = a.company_id and x.agent_id = a.id
       and ${isActiveDownAlert(sql`x`)})`
     const connectivity = connectivitySql(hub, { state: sql`a.state`, lastSeenAt: sql`a.last_seen_at`, isLost })
+    const { newestVersion } = await context.standings.of(companyId)
     const rows = await hub.database.db.execute<AgentRow>(sql`
       select a.id, a.hostname, nullif(concat_ws(' ', a.os_family, a.os_version), '') as os, a.arch, a.agent_version, a.state,
         ${connectivity} as connectivity, a.last_seen_at, a.enrolled_at, a.revoked_reason, c.name as collector
@@ -143,12 +193,14 @@ export const serverAgentsView: View<AgentsView> = {
       where a.company_id = ${companyId} and a.server_id = ${server.id}
       order by (a.state <> 'revoked') desc, a.enrolled_at desc, a.id limit ${ROWS_MAX}`)
     return {
+      newestVersion,
       agents: rows.map(row => ({
         ...{ id: row.id, hostname: row.hostname, os: row.os, arch: row.arch, agentVersion: row.agent_version },
         ...{ state: row.state, connectivity: row.connectivity, collector: row.collector },
         lastSeenAtMs: row.last_seen_at === null ? null : new Date(row.last_seen_at).getTime(),
         enrolledAtMs: new Date(row.enrolled_at).getTime(),
         revokedReason: row.revoked_reason,
+        isOutdated: row.state !== 'revoked' && isOlder(row.agent_version, newestVersion),
       })),
     }
   },

@@ -5,10 +5,30 @@ import { hrefTo } from '../../address/router.ts'
 import { StateMark } from '../../parts/state-mark.tsx'
 import type { Column } from '../../parts/table.tsx'
 import { Time } from '../../parts/time.tsx'
-import { may, textsOf } from '../../session.ts'
+import { may, nowMs, textsOf } from '../../session.ts'
 import { notesOf, readingOf, titleOf, toldOf } from './alert-face.tsx'
 
 const t = textsOf(alertsWords)
+
+const HOUR_MS = 3_600_000
+/** Of one that lasts longer its beginning is shown. */
+const LONG_MS = 24 * HOUR_MS
+const BEGINNING_MS = 6 * HOUR_MS
+
+const iso = (atMs: number): string => new Date(atMs).toISOString()
+
+/** The server over the time of the alert, for who may see servers. */
+function ServerThen({ serverId, serverName, openedAtMs, endedAtMs }: AlertFace) {
+  if (!may('servers.view')) return <span class="text">{serverName}</span>
+  const isLong = (endedAtMs ?? nowMs()) - openedAtMs > LONG_MS
+  const toMs = isLong ? openedAtMs + BEGINNING_MS : endedAtMs && endedAtMs + HOUR_MS
+  const range = { from: iso(openedAtMs - HOUR_MS), to: toMs === null ? 'now' : iso(toMs) }
+  return (
+    <a class="text" href={hrefTo('server', { server: serverId }, range)}>
+      {serverName}
+    </a>
+  )
+}
 
 export const alertColumns: readonly Column<AlertFace>[] = [
   {
@@ -29,7 +49,7 @@ export const alertColumns: readonly Column<AlertFace>[] = [
   {
     key: 'server',
     title: t('server'),
-    cell: alert => <span class="text">{alert.serverName}</span>,
+    cell: alert => <ServerThen {...alert} />,
   },
   { key: 'series', title: t('series'), from: 'medium', cell: alert => <span class="text">{alert.series}</span> },
   { key: 'value', title: t('value'), cell: alert => <span class="reading">{readingOf(alert)}</span> },

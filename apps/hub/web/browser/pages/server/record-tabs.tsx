@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact'
 import type { AgentsView, ChecksView, HistoryView } from '../../../views/server/records.ts'
 import { serverWords } from '../../../words/server.ts'
 import { hrefTo } from '../../address/router.ts'
-import { duration } from '../../format.ts'
+import { duration, NOTHING, valueText } from '../../format.ts'
 import { Fault } from '../../parts/fault.tsx'
 import { NothingYet } from '../../parts/nothing-yet.tsx'
 import { Skeleton } from '../../parts/skeleton.tsx'
@@ -14,6 +14,8 @@ import { useView, type ViewState } from '../../view.ts'
 import type { TabProps } from './tab.ts'
 
 const t = textsOf(serverWords)
+
+type AgentOfServer = AgentsView['agents'][number]
 
 /** The view's table, or what stands in its place. */
 function Shown<T>({
@@ -46,6 +48,29 @@ function Table({ heads, children }: { readonly heads: readonly string[]; readonl
   )
 }
 
+const CHECK_HEADS = [
+  ...[t('check'), t('last_result'), t('since_hour'), t('response'), t('check_type'), t('target')],
+  ...[t('interval'), t('state')],
+]
+
+const CheckResult = ({ isWell }: Pick<ChecksView['checks'][number], 'isWell'>) =>
+  isWell === null ? (
+    <StateMark state="unknown" text={t('no_result')} />
+  ) : (
+    <StateMark state={isWell ? 'ok' : 'critical'} text={t(isWell ? 'check_well' : 'check_failed')} />
+  )
+
+/** Which version the company's newest agent has, where this one has another. */
+const AgentVersion = ({ agent, newest }: { readonly agent: AgentOfServer; readonly newest: string | null }) =>
+  agent.isOutdated ? (
+    <>
+      <StateMark state="warning" text={agent.agentVersion ?? NOTHING} />{' '}
+      <span class="muted">{t('newest', { version: newest ?? NOTHING })}</span>
+    </>
+  ) : (
+    <span>{agent.agentVersion}</span>
+  )
+
 export function ChecksTab({ serverId }: TabProps) {
   const view = useView<ChecksView>('server-checks', { server: serverId })
   return (
@@ -54,12 +79,25 @@ export function ChecksTab({ serverId }: TabProps) {
         checks.length === 0 ? (
           <p>{t('no_checks')}</p>
         ) : (
-          <Table heads={[t('check'), t('check_type'), t('target'), t('interval'), t('state')]}>
+          <Table heads={CHECK_HEADS}>
             {checks.map(check => (
               <tr key={check.id}>
                 <th scope="row">
                   <a href={hrefTo('check', { check: check.id })}>{check.name}</a>
                 </th>
+                <td>
+                  <CheckResult isWell={check.isWell} />
+                </td>
+                <td data-title={t('since_hour')}>
+                  {check.isWell === null ? (
+                    NOTHING
+                  ) : check.sinceMs === null ? (
+                    t('over_a_day')
+                  ) : (
+                    <Time atMs={check.sinceMs} form="when" />
+                  )}
+                </td>
+                <td data-title={t('response')}>{valueText('s', check.seconds)}</td>
                 <td data-title={t('check_type')}>{check.type}</td>
                 <td data-title={t('target')} class="mono">
                   {check.target}
@@ -79,7 +117,7 @@ export function AgentsTab({ serverId }: TabProps) {
   const view = useView<AgentsView>('server-agents', { server: serverId })
   return (
     <Shown view={view}>
-      {({ agents }) =>
+      {({ agents, newestVersion }) =>
         agents.length === 0 ? (
           <NothingYet text={t('no_agents')} />
         ) : (
@@ -99,7 +137,9 @@ export function AgentsTab({ serverId }: TabProps) {
                   )}
                 </td>
                 <td data-title={t('seen')}>{agent.lastSeenAtMs === null ? '–' : <Time atMs={agent.lastSeenAtMs} />}</td>
-                <td data-title={t('agent_version')}>{agent.agentVersion}</td>
+                <td data-title={t('agent_version')}>
+                  <AgentVersion agent={agent} newest={newestVersion} />
+                </td>
                 <td data-title={t('system')}>{[agent.os, agent.arch].filter(each => each !== null).join(' ')}</td>
                 <td data-title={t('collector')} class="text">
                   {agent.collector}

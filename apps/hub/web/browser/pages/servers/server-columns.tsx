@@ -24,6 +24,13 @@ export const ServerName = ({ server }: { readonly server: Pick<ServerRow, 'id' |
   </a>
 )
 
+/** With what it is for each core, where it is known how many there are. */
+const Load = ({ row: { values, loadPerCore } }: { readonly row: ServerRow }) => (
+  <span title={loadPerCore === null ? undefined : `${t('core_load')}: ${decimal(loadPerCore)}`}>
+    {decimal(values?.load ?? null)}
+  </span>
+)
+
 export const serverColumns: readonly Column<ServerRow>[] = [
   { key: 'state', title: t('state'), sort: 'state', cell: row => <StateMark state={stateOf(row)} /> },
   { key: 'name', title: t('name'), sort: 'name', isName: true, cell: row => <ServerName server={row} /> },
@@ -53,7 +60,7 @@ export const serverColumns: readonly Column<ServerRow>[] = [
     sort: 'load',
     isNumber: true,
     from: 'medium',
-    cell: row => decimal(row.values?.load ?? null),
+    cell: row => <Load row={row} />,
   },
   {
     key: 'alerts',
@@ -74,6 +81,14 @@ export const serverColumns: readonly Column<ServerRow>[] = [
     cell: row => (row.lastSeenAtMs === null ? t('never') : <Time atMs={row.lastSeenAtMs} />),
   },
 ]
+
+const coreLoad: Column<ServerRow> = {
+  key: 'core_load',
+  title: t('core_load'),
+  sort: 'core_load',
+  isNumber: true,
+  cell: row => decimal(row.loadPerCore),
+}
 
 const version: Column<ServerRow> = {
   key: 'version',
@@ -98,7 +113,7 @@ const trend: Column<ServerRow> = {
 }
 
 /** All columns that one can choose, besides metrics. */
-export const knownColumns: readonly Column<ServerRow>[] = [...serverColumns, version, trend]
+export const knownColumns: readonly Column<ServerRow>[] = [...serverColumns, coreLoad, version, trend]
 
 /** The columns that the address names, in its order, with the name always among them; null: it names none. */
 export function chosenColumns(cols: string, metrics: ServersView['metrics']): readonly Column<ServerRow>[] | null {
