@@ -1,38 +1,16 @@
-// The checks of every API request: the caller, its address, its rate, the company, the permission, and only then the
-// resource and the data (decision G-08: 401, token IP 403, 429, company 403, permission 403, 404, 422).
-import type { Logger } from 'pino'
+// What every API request goes through, in order: whether its caller may call (may-call.ts), and only then the resource
+// and the data (decision G-08: 401, token IP 403, 429, company 403, permission 403, 404, 422).
 import type { IncomingRequest } from '../../../http/http-request.ts'
 import type { AnyResponse } from '../../../http/http-response.ts'
 import type { Hub } from '../../hub-context.ts'
-import { clientAddress, isInRanges } from './addresses.ts'
-import { ApiError, notFound, permissionDenied, superAdminOnly } from './api-error.ts'
-import { type Language, words } from './api-texts.ts'
-import type { Caller } from './caller.ts'
+import { clientAddress } from './addresses.ts'
+import { ApiError, notFound } from './api-error.ts'
+import { words } from './api-texts.ts'
 import { readBody } from './json-body.ts'
-import { refuseInMaintenance } from './maintenance-mode.ts'
+import { admit, checkMaintenance, companyAllowed, isStillAdmitted } from './may-call.ts'
 import { acceptsJson, preferredLanguage } from './negotiation.ts'
-import { checkRate } from './request-rate.ts'
-import { type Family, type ResponseHeaders, respond, respondError, toApiError } from './respond.ts'
+import { familyOf, type ResponseHeaders, respond, respondError, toApiError } from './respond.ts'
 import type { Route, RouteContext } from './route.ts'
-
-export const familyOf = (path: string): Family => {
-  if (path === '/monitoring/collector' || path.startsWith('/monitoring/collector/')) return 'collector'
-  return path === '/security/matcher' || path.startsWith('/security/matcher/') ? 'matcher' : 'user'
-}
-
-function checkAddress(caller: Caller, ip: string): void {
-  if (caller.ipRanges !== null && !isInRanges(ip, caller.ipRanges))
-    throw new ApiError(403, 'forbidden', words('ip_not_allowed'), { reason: 'ip_not_allowed' })
-}
-
-function checkPermissions(route: Route, caller: Caller): void {
-  for (const permission of route.permissions)
-    if (!caller.permissions.has(permission)) throw permissionDenied(permission)
-  if (route.superAdmin && !caller.actsAsSuperAdmin) throw superAdminOnly()
-  const { accountPermission } = route
-  if (accountPermission !== null && caller.accountPermissions?.has(accountPermission) === false)
-    throw permissionDenied(accountPermission)
-}
 
 /** The parameters of a path as the router decodes them; null where the percent-encoding is malformed. */
 export type DecodedParams = Readonly<Record<string, string | null>>
@@ -44,70 +22,6 @@ export type RequestMeta = {
   /** Whether the browser speaks https, with the hub or with a trusted proxy. */
   readonly secure: boolean
   readonly startedAtMs: number
-}
-
-/**
- * A matcher is told that it may not call before its requests are counted (decision G-151), and a token that works from
- * everywhere is no matcher's.
- */
-function checkMatcher(caller: Caller): void {
-  if (!caller.permissions.has('security.matcher')) throw permissionDenied('security.matcher')
-  if (caller.ipRanges === null)
-    throw new ApiError(403, 'forbidden', words('ip_ranges_needed'), { reason: 'ip_not_allowed' })
-}
-
-async function admit(
-  hub: Hub,
-  request: IncomingRequest,
-  family: Family,
-  ip: string,
-  headers: ResponseHeaders,
-  byLink: Route['byLink'] = null,
-): Promise<{ readonly caller: Caller; readonly linkedCompanyId: string | null }> {
-  const linked = (await byLink?.(hub, request)) ?? null
-  const caller = linked?.caller ?? (await hub.identity.authenticate(hub.database.db, request))
-  checkAddress(caller, ip)
-  if (family === 'matcher') checkMatcher(caller)
-  checkRate(hub, family, caller, ip, headers)
-  return { caller, linkedCompanyId: linked?.companyId ?? null }
-}
-
-/**
- * Returns the company to work in, and throws unless the caller has every permission that the route needs. Empty for
- * collectors and matchers.
- */
-async function companyAllowed(hub: Hub, route: Route, asked: string | null, caller: Caller): Promise<string> {
-  const isUser = familyOf(route.path) === 'user'
-  const companyId = isUser ? await hub.identity.companyOf(hub.database.db, caller, asked) : ''
-  checkPermissions(route, caller)
-  return companyId
-}
-
-/** While the hub is in maintenance, people change nothing; collectors and matchers report on (decision R-068). */
-function checkMaintenance(hub: Hub, route: Route, caller: Caller, language: Language): void {
-  if (route.method === 'GET' || familyOf(route.path) !== 'user') return
-  refuseInMaintenance(hub, caller.actsAsSuperAdmin, language)
-}
-
-/**
- * Whether a caller that was admitted earlier would be admitted now. While the database does not answer, the caller
- * stays admitted; the next check asks again.
- */
-async function isStillAdmitted(
-  hub: Hub,
-  route: Route,
-  request: IncomingRequest,
-  ip: string,
-  log: Logger,
-): Promise<boolean> {
-  try {
-    const caller = await hub.identity.authenticate(hub.database.db, request)
-    checkAddress(caller, ip)
-    await companyAllowed(hub, route, request.headers.get('x-company-id'), caller)
-    return true
-  } catch (error) {
-    return toApiError(error, log).status >= 500
-  }
 }
 
 /** The parameters of a path. A NUL, which the database cannot store, and invalid UTF-8 name no resource: 404. */

@@ -9,6 +9,11 @@ import { Reply } from './reply.ts'
 /** Who reads the response: people and their programs, a collector, or the security matcher. */
 export type Family = 'user' | 'collector' | 'matcher'
 
+export const familyOf = (path: string): Family => {
+  if (path === '/monitoring/collector' || path.startsWith('/monitoring/collector/')) return 'collector'
+  return path === '/security/matcher' || path.startsWith('/security/matcher/') ? 'matcher' : 'user'
+}
+
 export type ResponseHeaders = Record<string, string>
 
 function json(status: number, body: unknown, headers: ResponseHeaders): PlainResponse {

@@ -1,5 +1,5 @@
 // The operationId of a route: a verb and its object, made from method and path, so that generated clients read well.
-import { familyOf } from '../http/pipeline.ts'
+import { familyOf } from '../http/respond.ts'
 import type { Route } from '../http/route.ts'
 
 const pascal = (word: string): string =>
