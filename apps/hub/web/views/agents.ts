@@ -1,10 +1,12 @@
 // The agents of a company with their state and version. The newest version is the newest that any of them has: nothing
 // tells the hub of releases.
+
 import { sql } from 'drizzle-orm'
 import { isOlder, newestVersion } from '../../../../core/agent/version.ts'
 import type { AgentState } from '../../../../core/lifecycle/agent.ts'
 import { connectivitySql, isActiveDownAlert } from '../../agents/connectivity-sql.ts'
-import { matchesFilter, parseFilter } from '../address/filter.ts'
+import { matchesFilter, parseFilter } from '../address/filter-language.ts'
+import { sitePages } from '../address/site-map.ts'
 import type { Connectivity } from '../live/fleet.ts'
 import type { View } from './view.ts'
 
@@ -67,7 +69,7 @@ const toRow = (row: Stored, newest: string | null): AgentRow => ({
 
 export const agentsView: View<AgentsView> = {
   permissions: ['monitoring.view'],
-  params: ['q', 'offset'],
+  params: sitePages.agents.takes,
   ageMs: AGE_MS,
   async make({ hub, companyId, param }) {
     const isLost = sql`exists (select 1 from monitoring_alerts x

@@ -1,4 +1,5 @@
 // The alerts of a company: those that match, as rows or in groups, and what an act on all of them is about.
+
 import { type SQL, sql } from 'drizzle-orm'
 import { type RuleScope, type Severity, severities } from '../../../../core/alerting/rules/rule.ts'
 import type { AlertState, AlertType } from '../../../../core/lifecycle/alert.ts'
@@ -7,7 +8,8 @@ import { metricByName } from '../../../../core/series/catalogue.ts'
 import { parseSeriesKey } from '../../../../core/series/series-key.ts'
 import type { Hub } from '../../hub-context.ts'
 import { uuidList } from '../../platform/db/transaction.ts'
-import { type Filtered, matchesFilter, parseFilter } from '../address/filter.ts'
+import { type Filtered, matchesFilter, parseFilter } from '../address/filter-language.ts'
+import { sitePages } from '../address/site-map.ts'
 import { type AlertRow, alertColumns, alertJoins } from '../live/active-alerts.ts'
 import { alertWeeks, type DayCounts, isWeekKey } from '../live/alert-weeks.ts'
 import { scopeOfFilter } from './filter-scope.ts'
@@ -306,7 +308,7 @@ function facet(rows: readonly AlertRow[], keyOf: (row: AlertRow) => string | nul
 export const alertsView: View<AlertsView> = {
   permissions: ['monitoring.view'],
   optional: ['notifications.view'],
-  params: ['q', 'group', 'offset'],
+  params: sitePages.alerts.takes,
   async make(context) {
     const { param } = context
     const { all, matching } = await matchingAlerts(context)

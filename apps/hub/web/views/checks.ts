@@ -1,9 +1,11 @@
 // The checks of a company: what each looks at, how many servers run it, on how many of them it fails now, and how the
 // last day was on a few of them.
+
 import { and, desc, eq, isNull, sql } from 'drizzle-orm'
 import type { Target } from '../../checks/check-target.ts'
 import { type CheckType, checks } from '../../platform/db/schema.ts'
-import { matchesFilter, parseFilter } from '../address/filter.ts'
+import { matchesFilter, parseFilter } from '../address/filter-language.ts'
+import { sitePages } from '../address/site-map.ts'
 import { type CheckDay, dayOf, metricsOfCheck, readDay, worstDay } from './check-day.ts'
 import type { View, ViewContext } from './view.ts'
 
@@ -92,7 +94,7 @@ async function shownChecks(context: ViewContext) {
 
 export const checksView: View<ChecksView> = {
   permissions: ['monitoring.view'],
-  params: ['q', 'offset'],
+  params: sitePages.checks.takes,
   async make(context) {
     const { total, matching, offset, shown, failing } = await shownChecks(context)
     const rows = shown.map(

@@ -1,7 +1,9 @@
 // One metric of several servers: of those that were chosen, else of those where it is highest now, among all that match
 // a filter. A server that was chosen alone stands beside the highest others.
+
 import { aggregates } from '../../../../core/query/series-request.ts'
 import { metricByName, metrics, type Unit } from '../../../../core/series/catalogue.ts'
+import { sitePages } from '../address/site-map.ts'
 import { rangeOf } from '../address/time-range.ts'
 import type { LiveServer } from '../live/live-servers.ts'
 import { type SeriesView, seriesOfServer } from './server/series.ts'
@@ -74,7 +76,7 @@ async function compared(
 
 export const compareView: View<CompareView> = {
   permissions: ['monitoring.view', 'servers.view'],
-  params: ['metric', 'servers', 'q', 'from', 'to', 'agg'],
+  params: sitePages.compare.takes,
   ageMs: 15_000,
   async make(context) {
     const { param } = context

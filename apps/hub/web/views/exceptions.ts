@@ -1,6 +1,8 @@
 // Requests to accept findings or to call them false: what waits for a decision, what holds, and what is over.
+
 import { type SQL, sql } from 'drizzle-orm'
 import { all, cellConditions, hiddenKinds } from '../../security/findings/finding-filter.ts'
+import { sitePages } from '../address/site-map.ts'
 import { SEES_KINDS } from './findings.ts'
 import type { View, ViewContext } from './view.ts'
 
@@ -67,7 +69,7 @@ async function countOf({ hub, companyId }: ViewContext, when: SQL): Promise<numb
 export const exceptionsView: View<ExceptionsView> = {
   permissions: ['security.view'],
   optional: SEES_KINDS,
-  params: ['past', 'offset'],
+  params: sitePages.exceptions.takes,
   async make(context) {
     const { hub, companyId, may, param } = context
     const isSeen = all([sql`true`, ...cellConditions({ hidden_kinds: hiddenKinds({ permissions: { has: may } }) })])

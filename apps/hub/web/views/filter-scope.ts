@@ -1,7 +1,7 @@
 // The scope of a silence of what a filter names: by tag, environment, role or data centre it holds for servers that
 // come later, too. A filter makes nothing of case and a scope does: values are as servers spell them.
 import type { RuleScope } from '../../../../core/alerting/rules/rule.ts'
-import { parseFilter } from '../address/filter.ts'
+import { parseFilter } from '../address/filter-language.ts'
 
 type Server = {
   readonly tags: readonly string[]

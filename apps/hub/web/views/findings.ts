@@ -1,5 +1,6 @@
 // The findings of a company, the highest risk first, under a filter; what waits in all, how well the servers are
 // scanned, and what the matcher knows.
+
 import { sql } from 'drizzle-orm'
 import {
   type FindingFilter,
@@ -13,7 +14,8 @@ import { vulnerabilityGroups } from '../../security/findings/finding-groups.ts'
 import { findingsByIds } from '../../security/findings/finding-list.ts'
 import { idsOfPage } from '../../security/findings/finding-page.ts'
 import { findingCounts, matcherState } from '../../security/findings/overview.ts'
-import { type FilterTerm, parseFilter } from '../address/filter.ts'
+import { type FilterTerm, parseFilter } from '../address/filter-language.ts'
+import { sitePages } from '../address/site-map.ts'
 import type { View, ViewContext } from './view.ts'
 
 const WINDOW = 120
@@ -200,7 +202,7 @@ const instantMs = (text: string | null): number | null => (text === null ? null 
 export const findingsView: View<FindingsView> = {
   permissions: ['security.view'],
   optional: SEES_KINDS,
-  params: ['q', 'group', 'offset'],
+  params: sitePages.findings.takes,
   async make(context) {
     const { hub, companyId, param } = context
     const { db } = hub.database

@@ -1,10 +1,12 @@
 // The licences of a company, newest first; of their keys no more than the hint.
+
 import { desc, eq } from 'drizzle-orm'
 import type { LicenseStatus } from '../../../../core/lifecycle/license.ts'
 import { statusOf } from '../../licenses/license-list.ts'
 import { quotaOf } from '../../licenses/licenses.ts'
 import { licenses, servers } from '../../platform/db/schema.ts'
-import { matchesFilter, parseFilter } from '../address/filter.ts'
+import { matchesFilter, parseFilter } from '../address/filter-language.ts'
+import { sitePages } from '../address/site-map.ts'
 import type { View } from './view.ts'
 
 const WINDOW = 60
@@ -37,7 +39,7 @@ const ms = (at: Date | null): number | null => at?.getTime() ?? null
 
 export const licensesView: View<LicensesView> = {
   permissions: ['monitoring.view'],
-  params: ['q', 'offset'],
+  params: sitePages.licenses.takes,
   async make({ hub, companyId, param }) {
     const { db } = hub.database
     const [stored, quota] = await Promise.all([

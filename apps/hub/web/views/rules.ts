@@ -1,4 +1,5 @@
 // The rules of a company: a window of those that match, with what they do now and did in the last week.
+
 import type { RuleScope, Severity } from '../../../../core/alerting/rules/rule.ts'
 import { DAY_MS } from '../../../../core/limits.ts'
 import { metricByName } from '../../../../core/series/catalogue.ts'
@@ -6,7 +7,8 @@ import type { Hub } from '../../hub-context.ts'
 import { invalidRules } from '../../rules/invalid-rules.ts'
 import { presentCondition } from '../../rules/rule-condition.ts'
 import { alertsOpenedSince, type RuleRow as RuleRecord, rulesOf } from '../../rules/rule-list.ts'
-import { type Filtered, matchesFilter, parseFilter } from '../address/filter.ts'
+import { type Filtered, matchesFilter, parseFilter } from '../address/filter-language.ts'
+import { sitePages } from '../address/site-map.ts'
 import { RecentValues } from '../live/recent-values.ts'
 import type { View } from './view.ts'
 
@@ -163,7 +165,7 @@ function facet(rows: readonly RuleRow[], keyOf: (row: RuleRow) => string | null)
 
 export const rulesView: View<RulesView> = {
   permissions: ['monitoring.manage'],
-  params: ['q', 'sort', 'offset'],
+  params: sitePages.rules.takes,
   async make({ hub, companyId, param }) {
     const [records, activity] = await Promise.all([rulesOf(hub.database.db, companyId), ruleActivity(hub, companyId)])
     const all = records.map(record => toRuleRow(record, activity))

@@ -1,8 +1,10 @@
 // The servers of a company: a window of those that match, as a table, as cards or as a map shows them.
+
 import type { RuleScope, Severity } from '../../../../core/alerting/rules/rule.ts'
 import { limits } from '../../../../core/limits.ts'
 import { metricByName, type Unit } from '../../../../core/series/catalogue.ts'
-import { type FilterValue, matchesFilter, parseFilter } from '../address/filter.ts'
+import { type FilterValue, matchesFilter, parseFilter } from '../address/filter-language.ts'
+import { sitePages } from '../address/site-map.ts'
 import { type CpuTrend, cpuTrends } from '../live/cpu-trends.ts'
 import type { Connectivity, FleetServer } from '../live/fleet.ts'
 import type { LiveServer } from '../live/live-servers.ts'
@@ -286,7 +288,7 @@ async function shownRows(
 
 export const serversView: View<ServersView> = {
   permissions: ['monitoring.view', 'servers.view'],
-  params: ['q', 'sort', 'offset', 'cols'],
+  params: sitePages.servers.takes,
   async make(context) {
     const { param } = context
     const { servers, collector, metrics, matching } = await listedServers(context)

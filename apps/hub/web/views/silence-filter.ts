@@ -1,10 +1,10 @@
 // The filter of silences as a condition of the database, which alone knows all of them: the same language as everywhere
-// (address/filter.ts), over monitoring_silences and users `u`, who made them.
+// (address/filter-language.ts), over monitoring_silences and users `u`, who made them.
 import { type SQL, sql } from 'drizzle-orm'
 import { silences } from '../../platform/db/schema.ts'
 import { ofStatus } from '../../silences/silence-list.ts'
 import { silenceStatuses } from '../../silences/silence-response.ts'
-import { type FilterTerm, parseFilter } from '../address/filter.ts'
+import { type FilterTerm, parseFilter } from '../address/filter-language.ts'
 
 const NOTHING = sql`false`
 

@@ -1,10 +1,12 @@
 // The silences of a company: which hold, which are to come, which are over, and what they hide now.
+
 import { sql } from 'drizzle-orm'
 import type { RuleScope } from '../../../../core/alerting/rules/rule.ts'
 import type { Recurrence } from '../../../../core/lifecycle/silence-windows.ts'
 import { uuidList } from '../../platform/db/transaction.ts'
 import { ofStatus, statusOf } from '../../silences/silence-list.ts'
 import type { SilenceStatus } from '../../silences/silence-response.ts'
+import { sitePages } from '../address/site-map.ts'
 import { silencesMeeting } from './silence-filter.ts'
 import type { View, ViewContext } from './view.ts'
 
@@ -117,7 +119,7 @@ const toRow = (row: Stored, status: SilenceStatus, details: Details | undefined)
 
 export const silencesView: View<SilencesView> = {
   permissions: ['monitoring.manage'],
-  params: ['past', 'q', 'offset'],
+  params: sitePages.silences.takes,
   async make(context) {
     const { hub, param } = context
     const { total, matching } = await countSilences(context)

@@ -1,7 +1,7 @@
 // The filter of a list: one field with the filter language, completed from values that there are, and a chip for each
 // term so that one can be taken away with a press.
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { filterText, parseFilter, termText } from '../../address/filter.ts'
+import { filterText, parseFilter, termText } from '../../address/filter-language.ts'
 import { shellWords } from '../../words/shell.ts'
 import { param, setParams } from '../address/router.ts'
 import { count } from '../format.ts'

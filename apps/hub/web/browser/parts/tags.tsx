@@ -1,5 +1,5 @@
 // The tags of something; a press on one filters by it.
-import { toggledTerm } from '../../address/filter.ts'
+import { toggledTerm } from '../../address/filter-language.ts'
 import { param, setParams } from '../address/router.ts'
 
 export const Tags = ({ tags }: { readonly tags: readonly string[] }) => (

@@ -1,5 +1,5 @@
 // The columns of groups of alerts: how many there are, how bad, and how the week was.
-import { filterText, parseFilter } from '../../../address/filter.ts'
+import { filterText, parseFilter } from '../../../address/filter-language.ts'
 import type { AlertGroup } from '../../../views/alerts.ts'
 import { alertsWords } from '../../../words/alerts.ts'
 import { shellWords } from '../../../words/shell.ts'

@@ -1,6 +1,6 @@
 // The alerts that are open: as rows, the worst first, or in groups; acts on single ones and on all that match.
 import { useState } from 'preact/hooks'
-import { parseFilter } from '../../../address/filter.ts'
+import { parseFilter } from '../../../address/filter-language.ts'
 import type { AlertsView } from '../../../views/alerts.ts'
 import { alertsWords } from '../../../words/alerts.ts'
 import { shellWords } from '../../../words/shell.ts'

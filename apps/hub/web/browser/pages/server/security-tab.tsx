@@ -1,7 +1,7 @@
 // How secure a server is: first what its last scan did not see, since an empty list is good news only without that;
 // then its open findings, the highest risk first.
 
-import { toggledTerm } from '../../../address/filter.ts'
+import { toggledTerm } from '../../../address/filter-language.ts'
 import type { SecurityView } from '../../../views/server/security.ts'
 import { findingsWords } from '../../../words/findings.ts'
 import { serverSecurityWords } from '../../../words/server-security.ts'

@@ -1,7 +1,7 @@
 // The servers as a map: grouped by two keys, filled by a metric, marked by their worst alert. Everything chosen stands
 // in the address; a table says the same.
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import { filterText, parseFilter } from '../../../address/filter.ts'
+import { filterText, parseFilter } from '../../../address/filter-language.ts'
 import type { HostMapView, MapCell, MapCellsView, MapGroup } from '../../../views/host-map.ts'
 import { mapWords } from '../../../words/map.ts'
 import { serversWords } from '../../../words/servers.ts'
