@@ -109,3 +109,19 @@ describe('what an address names', () => {
     expect(await kept()).toEqual(first)
   })
 })
+
+test('an address that is given out shows at once who had it long ago', async () => {
+  await company()
+  const { id } = await subnet('10.0.0.0/29')
+  const { id: server } = await data(call('POST', '/servers', { name: 'old' }))
+  await hub.hub.database.client`
+    insert into ip_observations (company_id, server_id, address, interface, first_seen_at, last_seen_at)
+    values (${tenant.companyId}, ${server}, '10.0.0.2', 'eth0', now() - interval '50 days', now() - interval '40 days')`
+  const given = await data(call('POST', '/ips/allocate', { subnet_id: id, count: 2 }))
+  expect(
+    given.map((row: Json) => [row.address, row.seen.map((each: Json) => each.server.name), row.conflicts]),
+  ).toEqual([
+    ['10.0.0.1', [], []],
+    ['10.0.0.2', ['old'], []],
+  ])
+})

@@ -43,8 +43,8 @@ export const poolKind: Kind<LbPool> = {
   },
   hooks: {
     ...lbPoolKind.hooks,
-    async derive(db, asker, rows, isShow) {
-      const derived = (await lbPoolKind.hooks.derive?.(db, asker, rows, isShow)) ?? new Map<string, Values>()
+    async derive(db, asker, rows, isShow, made) {
+      const derived = (await lbPoolKind.hooks.derive?.(db, asker, rows, isShow, made)) ?? new Map<string, Values>()
       const [pool] = rows
       if (!isShow || pool === undefined) return derived
       return new Map([[pool.id, { ...derived.get(pool.id), members: await membersOf(db, asker, pool) }]])

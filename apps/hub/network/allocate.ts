@@ -206,8 +206,8 @@ async function allocateTogether(tx: Tx, asks: readonly Allocation[]): Promise<Ou
     for (const turn of turns.filter(isOpen)) turn.refusal = invalidField('subnet_id', reason)
   }
   await choose(tx, subnet, children, turns)
-  await register(tx, subnet, turns)
-  await together([noteRequests(tx, companyId, turns), moveFreeFrom(tx, subnet, turns)])
+  await together([moveFreeFrom(tx, subnet, turns), register(tx, subnet, turns)])
+  await noteRequests(tx, companyId, turns)
   await fetchKnown(tx, companyId, turns)
   return turns.map(turn => {
     const { refusal, rows } = turn.same ?? turn
@@ -217,7 +217,8 @@ async function allocateTogether(tx: Tx, asks: readonly Allocation[]): Promise<Ou
 
 /**
  * Moves the point from which free addresses are looked for: from below, everything up to the last one was taken, and is
- * now. Only what is registered counts: what agents saw and what rests may be free one day.
+ * now, or will be with this transaction. Only what is registered counts: what agents saw and what rests may be free one
+ * day. What was released counts as free until it is taken up, and is passed by the next move.
  */
 async function moveFreeFrom(tx: Tx, subnet: FreeOf, turns: readonly Turn[]): Promise<void> {
   const last = turns

@@ -114,23 +114,46 @@ async function findSubnets(tx: Tx, addresses: readonly Write<IpAddressRow>['next
 
 type Seen = { address: string; server_id: string; server: string; interface: string; first: Date; last: Date }
 
+async function seenOfAddresses(
+  db: Executor,
+  companyId: string,
+  addresses: readonly string[],
+): Promise<readonly Seen[]> {
+  if (addresses.length === 0) return []
+  return db.execute<Seen>(sql`
+    select o.address, o.server_id, s.name as server, o.interface, o.first_seen_at as first, o.last_seen_at as last
+    from ip_observations o join servers s on s.id = o.server_id where o.company_id = ${companyId}
+      and o.address in (select jsonb_array_elements_text(${JSON.stringify(addresses)}::jsonb)::inet)
+    order by o.last_seen_at desc`)
+}
+
+async function conflictsOfAddresses(
+  db: Executor,
+  companyId: string,
+  ids: readonly string[],
+): Promise<readonly { readonly resource_id: string; readonly code: string }[]> {
+  if (ids.length === 0) return []
+  return db.execute<{ resource_id: string; code: string }>(sql`
+    select resource_id, code from resource_conditions where company_id = ${companyId} and kind = 'ip_address'
+      and resolved_at is null and since is not null
+      and resource_id in (select jsonb_array_elements_text(${JSON.stringify(ids)}::jsonb)::uuid)`)
+}
+
 /** What agents saw of the addresses, and the conflicts of each. */
 async function deriveAddresses(
   db: Executor,
   { companyId }: { readonly companyId: string },
   rows: readonly IpAddressRow[],
+  _isShow: boolean,
+  made: ReadonlySet<string>,
 ): Promise<Map<string, Values>> {
   const texts = rows.map(row => row.address)
-  const addresses = JSON.stringify(texts)
+  // What was made just now says itself whether agents had seen it, and has no conflicts.
+  const seenBefore = rows.flatMap(row => (made.has(row.id) && row.last_seen_at === null ? [] : row.address))
+  const stood = rows.flatMap(row => (made.has(row.id) ? [] : row.id))
   const [seen, conflicts, records] = await Promise.all([
-    db.execute<Seen>(sql`
-      select o.address, o.server_id, s.name as server, o.interface, o.first_seen_at as first, o.last_seen_at as last
-      from ip_observations o join servers s on s.id = o.server_id where o.company_id = ${companyId}
-        and o.address in (select jsonb_array_elements_text(${addresses}::jsonb)::inet) order by o.last_seen_at desc`),
-    db.execute<{ resource_id: string; code: string }>(sql`
-      select resource_id, code from resource_conditions where company_id = ${companyId} and kind = 'ip_address'
-        and resolved_at is null and since is not null
-        and resource_id in (select jsonb_array_elements_text(${JSON.stringify(rows.map(row => row.id))}::jsonb)::uuid)`),
+    seenOfAddresses(db, companyId, seenBefore),
+    conflictsOfAddresses(db, companyId, stood),
     recordsOfAddresses(db, companyId, texts),
   ])
   const seenOf = Map.groupBy(seen, row => row.address)

@@ -160,12 +160,16 @@ type Hooks<Row> = {
     readonly input: Unchecked
     readonly notes: Notes
   }): Promise<void>
-  /** The members of `derived`, by the id of the row. `isShow` asks for those that only the answer for one has too. */
+  /**
+   * The members of `derived`, by the id of the row. `isShow` asks for those that only the answer for one has too;
+   * `made` has the ids of rows that were made just now.
+   */
   derive?(
     db: Executor,
     asker: { readonly hub: Editor['hub']; readonly companyId: string },
     rows: readonly Row[],
     isShow: boolean,
+    made: ReadonlySet<string>,
   ): Promise<ReadonlyMap<string, Values>>
 }
 

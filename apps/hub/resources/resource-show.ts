@@ -1,5 +1,4 @@
 // The answer for rows of a kind: what hooks derive, and for one resource its conditions and runs.
-import type { Executor } from '../platform/db/connect.ts'
 import type { Language } from '../platform/http/api-texts.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { conditionsOf } from './conditions.ts'
@@ -12,14 +11,21 @@ import { lastRuns, presentRun } from './runs.ts'
 const NONE: ReadonlySet<string> = new Set()
 type Asker = Pick<RouteContext, 'hub' | 'companyId'>
 
-async function derivedOf(kind: Kind, db: Executor, asker: Asker, rows: readonly CommonRow[], isShow: boolean) {
-  const { hub, companyId } = asker
-  return (await kind.hooks.derive?.(db, { hub, companyId }, rows, isShow)) ?? new Map<string, Values>()
+async function derivedOf(
+  kind: Kind,
+  { hub, companyId }: Asker,
+  rows: readonly CommonRow[],
+  isShow: boolean,
+  made: ReadonlySet<string>,
+) {
+  return (
+    (await kind.hooks.derive?.(hub.database.db, { hub, companyId }, rows, isShow, made)) ?? new Map<string, Values>()
+  )
 }
 
 /** The rows of a page. */
 export async function presentList(kind: Kind, asker: Asker, rows: readonly Found[]): Promise<Values[]> {
-  const derived = await derivedOf(kind, asker.hub.database.db, asker, rows, false)
+  const derived = await derivedOf(kind, asker, rows, false, NONE)
   return rows.map(row => ({ ...presentRow(kind, row, false), ...derived.get(row.id) }))
 }
 
@@ -35,7 +41,7 @@ export async function presentSome<Row extends CommonRow>(
   const { db } = hub.database
   const ids = rows.flatMap(({ id }) => (made.has(id) ? [] : [id]))
   const [derived, conditions, runs] = await Promise.all([
-    derivedOf(kind, db, asker, rows, true),
+    derivedOf(kind, asker, rows, true, made),
     conditionsOf(db, kind.info, companyId, ids, language),
     lastRuns(db, companyId, kind.info.kind, ids),
   ])
