@@ -9,12 +9,12 @@ alter table search_documents drop constraint search_documents_company_id_fkey;
 -- Refuses what names a company or subnet that is not there, as a reference would; what is there stays until the commit.
 create function hold_parents_of_addresses(companies uuid[], subnets uuid[]) returns void language plpgsql as $$
 begin
-  if (select count(*) from (select from public.companies c where c.id = any(companies) for key share) x)
+  if (select count(*) from (select from companies c where c.id = any(companies) for key share) x)
       <> cardinality(companies) then
     raise foreign_key_violation using message = 'an address names a company that is not there',
       table = 'ip_addresses', constraint = 'ip_addresses_company_id_fkey';
   end if;
-  if (select count(*) from (select from public.subnets s where s.id = any(subnets) for key share) x)
+  if (select count(*) from (select from subnets s where s.id = any(subnets) for key share) x)
       <> cardinality(subnets) then
     raise foreign_key_violation using message = 'an address names a subnet that is not there',
       table = 'ip_addresses', constraint = 'ip_addresses_subnet_id_fkey';

@@ -153,9 +153,9 @@ async function register(tx: Tx, { vrf }: FreeOf, turns: readonly Turn[]): Promis
 }
 
 async function takeReleased(tx: Tx, { editor, values }: Allocation, id: string): Promise<Row> {
-  const { status } = await lockRow(ipAddressKind, tx, editor.companyId, id)
-  // Somebody has taken it up again since it was found.
-  if (status !== 'released') throw invalidField('address', 'address_taken')
+  const row = await lockRow(ipAddressKind, tx, editor.companyId, id).catch(orNone)
+  // Somebody has taken it up again, or deleted it, since it was found.
+  if (row?.status !== 'released') throw invalidField('address', 'address_taken')
   const again = { status: 'active', ...values }
   return updateResource(tx, ipAddressKind, editor, id, again, { action: 'allocate', columns: { released_at: null } })
 }

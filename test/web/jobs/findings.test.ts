@@ -164,6 +164,7 @@ test('groups hold the findings that the list has, of one server as of all, in or
   expect(brief(await groupsOf(`&${all}`))).toEqual(expected)
   expect(brief(await groupsOf(`&${all}+server:web-1`))).toEqual(expected)
   await addUpFindingCounts(hub.hub.database.db)
+  expect(brief(await groupsOf(`&${all}`))).toEqual(expected)
   expect(brief(await groupsOf(`&${all}+-priority:p4`)).length).toBeLessThanOrEqual(3)
   const last = await groupsOf(`&${all}&offset=900`)
   expect([last.matching, last.offset, brief(last)]).toEqual([3, 2, expected.slice(2)])

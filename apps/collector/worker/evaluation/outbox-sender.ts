@@ -210,6 +210,7 @@ export class OutboxSender {
       log.warn({ event_id: event.event_id, reason: reasons.get(event.event_id) }, 'the hub rejected an event')
     if (settled.length < rows.length)
       log.warn({ count: rows.length - settled.length }, 'the hub passed over events of a batch; they are sent again')
+    if (named.length === 0) log.warn({ count: rows.length }, 'the hub took a batch of events and named none of them')
     await store.removeEvents(settled.map(row => row.id))
     if (refused.length < settled.length) onSent('accepted', settled.length - refused.length)
     if (refused.length > 0) onSent('rejected', refused.length)

@@ -8,6 +8,7 @@ import { differencesOf } from '../../../inventory/differences.ts'
 import { newestFacts } from '../../../inventory/inventory.ts'
 import { checks } from '../../../platform/db/schema.ts'
 import type { AuditChanges } from '../../../platform/db/schema-identity.ts'
+import { healthBlocks } from '../../../servers/health.ts'
 import { dayOf, metricsOfCheck, readDay } from '../check-day.ts'
 import type { View } from '../view.ts'
 import { shownServer } from './head.ts'
@@ -64,6 +65,8 @@ export const serverChecksView: View<ChecksView> = {
   async make(context) {
     const { hub, companyId } = context
     const { server } = await shownServer(context)
+    // Of a server that does not report the last result says nothing about now.
+    const isOnline = (await healthBlocks(hub, companyId, [server.id]))(server.id).connectivity === 'online'
     const rows = await context.hub.database.db
       .select({
         id: checks.id,
@@ -88,7 +91,7 @@ export const serverChecksView: View<ChecksView> = {
       const [newest, day] = [last, whole].map(series => dayOf(row.isEnabled ? series : null, row, hub.now()))
       return {
         ...{ ...row, target: Object.values(row.target).join(' '), seconds: newest?.seconds ?? null },
-        ...standingOf(newest?.hours ?? [], day?.hours ?? [], hub.now()),
+        ...standingOf(isOnline ? (newest?.hours ?? []) : [], day?.hours ?? [], hub.now()),
       }
     })
     return { checks: checksOfServer }

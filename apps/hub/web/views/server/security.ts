@@ -14,7 +14,8 @@ const ROWS_MAX = 200
 const PACKAGES_SHOWN = 200
 /** The matcher is asked anew so often while somebody looks; packages change once a day. */
 const PACKAGES_AGE_MS = 60_000
-const CHARS_MAX = { q: 256, cursor: 8192 }
+/** As the matcher takes a search. */
+const Q_CHARS_MAX = 128
 
 type Security = Awaited<ReturnType<typeof serverStanding>>
 
@@ -31,6 +32,8 @@ export type SecurityView = {
   } | null
   /** Null: no report has been compared yet. */
   readonly scan: {
+    /** It is of a scanner that the server had before. */
+    readonly isOfOtherHost: boolean
     readonly scannedAtMs: number
     readonly match: NonNullable<Security['scan']>['match_status']
     readonly errorCodes: readonly string[]
@@ -68,9 +71,10 @@ async function findingsOf(context: ViewContext, serverId: string): Promise<Pick<
   return { matching: page.total, rows: (await findingsByIds(db, companyId, page.ids)).map(toFindingRow) }
 }
 
-function scanOf({ scan }: Security): SecurityView['scan'] {
+function scanOf({ scan, host }: Security): SecurityView['scan'] {
   if (scan === null) return null
   return {
+    isOfOtherHost: host !== null && scan.host_id !== host.host_id,
     scannedAtMs: scan.scanned_at.getTime(),
     ...{ match: scan.match_status, errorCodes: scan.error_codes, support: scan.release_support || null },
     os: [scan.os.id, scan.os.version_id].filter(Boolean).join(' '),
@@ -132,9 +136,10 @@ export const serverPackagesView: View<PackagesView> = {
   ageMs: PACKAGES_AGE_MS,
   async make(context) {
     const { server } = await shownServer(context)
-    const asked = (name: keyof typeof CHARS_MAX) => context.param(name).slice(0, CHARS_MAX[name]) || undefined
     const { data, next_cursor, matcher } = await packagesOfServer(context, server.id, {
-      ...{ q: asked('q'), cursor: asked('cursor'), limit: PACKAGES_SHOWN },
+      q: context.param('q').slice(0, Q_CHARS_MAX) || undefined,
+      cursor: context.param('cursor') || undefined,
+      limit: PACKAGES_SHOWN,
     })
     return {
       rows: data.map(({ name, version, arch, source_name, ecosystem }) => ({

@@ -146,7 +146,9 @@ export function FindingsPage() {
         <span class="muted">{data.groups === null ? shell('rows_of', { count: data.matching, total }) : null}</span>
         <NoticeLine onUndone={reload} />
         <span class="grow" />
-        {may('security.export') && data.matching > 0 ? <ExportFindings filters={data.exported} /> : null}
+        {may('security.export') && data.matching > 0 ? (
+          <ExportFindings key={JSON.stringify(data.exported)} filters={data.exported} />
+        ) : null}
       </div>
       <Numbers data={data} />
       <Coverage data={data} />

@@ -37,8 +37,8 @@ function useTyped(text: string): string {
 type ListProps = { readonly data: PackagesView; readonly isSearched: boolean }
 
 function PackageList({ data: { rows, reason }, isSearched }: ListProps) {
-  if (reason === 'no_data' || (reason === null && rows.length === 0))
-    return <p>{t(isSearched ? 'no_matching_package' : 'reason_no_data')}</p>
+  if (reason === 'no_data') return <p>{t('reason_no_data')}</p>
+  if (reason === null && rows.length === 0) return <p>{t(isSearched ? 'no_matching_package' : 'reason_no_data')}</p>
   if (reason !== null) return <p class="banner">{t(`reason_${reason}`)}</p>
   const nameOf = (row: Row): string => `${row.name} ${row.version} ${row.arch}`
   return <Table label={t('packages')} columns={columns} rows={rows} keyOf={nameOf} nameOf={nameOf} />
@@ -60,7 +60,7 @@ export function PackagesTab({ serverId }: TabProps) {
           type="search"
           aria-label={t('find_package')}
           placeholder={t('find_package')}
-          maxLength={256}
+          maxLength={128}
           value={text}
           onInput={event => setText(event.currentTarget.value)}
         />

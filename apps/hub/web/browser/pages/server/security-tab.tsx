@@ -42,7 +42,7 @@ function doubtsOf({ host, scan, matcher }: SecurityView): readonly string[] {
   else if (host === null) doubts.push(t('detached'))
   else if (host.state !== 'active') doubts.push(t('revoked'))
   else if (host.isInactive) doubts.push(t('inactive'))
-  else if (scan === null) doubts.push(t(host.lastReportAtMs === null ? 'waiting' : 'uncompared'))
+  else if (scan === null || scan.isOfOtherHost) doubts.push(t(host.lastReportAtMs === null ? 'waiting' : 'uncompared'))
   else if (host.isStale) doubts.push(t('stale'))
   if (scan !== null && scan.match !== 'ok') doubts.push(t(`match_${scan.match}`, { os: scan.os || NOTHING }))
   if (!matcher.isThere) doubts.push(findings('no_matcher'))
