@@ -12,7 +12,7 @@ import type { AgentRegistry } from './registry.ts'
 type LookupResult = 'found' | 'unknown' | 'unavailable'
 
 const NEGATIVES_MAX = 50_000
-/** A flood of random tokens must leave room in the hub's limit of 1,200 calls a minute; enrolments are its own. */
+/** A flood of random tokens must leave room in the hub's limit of 1,200 calls a minute. */
 const LOOKUPS_PER_MINUTE = 600
 const LOOKUPS_BURST = 200
 
