@@ -493,8 +493,9 @@ describe('afterwards', () => {
     await statements(1)
     const few = await statements(50)
     expect(few).toBeGreaterThan(0)
-    // The clock of the hub may send some beside them; one a record would be 5,000.
-    expect(await statements(5000)).toBeLessThan(few + 500)
+    // The clock of the hub may send some beside them, now and then.
+    const counts = [await statements(5000), await statements(5000), await statements(5000)]
+    expect(Math.min(...counts)).toBeLessThan(few + 50)
   })
 
   test('attachments: at most ten, files of the company that stay', async () => {

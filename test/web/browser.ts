@@ -1,8 +1,10 @@
 // A real browser without a window. Where none is installed the tests fail and say what to install.
 import { existsSync, readFileSync } from 'node:fs'
 import { type Browser, chromium, type Page } from 'playwright-core'
+import type { TestHub } from '../api/hub-harness.ts'
 import { atEnd } from '../support/at-end.ts'
 import type { SiteProcess } from '../support/site.ts'
+import { logIn, newPerson, slugOf } from './visitor.ts'
 
 /** First the one that is built without a window: it draws the same pages with two thirds of the processor. */
 const places = [
@@ -46,6 +48,23 @@ export async function sharedBrowser(): Promise<Browser> {
 /** Leaves no page of a test file behind in the shared browser. */
 export async function closeContexts(): Promise<void> {
   for (const context of shared?.contexts() ?? []) await context.close()
+}
+
+/** A page of a company as a new person with these rights sees it, in a context of its own. */
+export async function visitAs(
+  hub: TestHub,
+  path: string,
+  companyId: string,
+  rights: readonly string[] = ['*'],
+): Promise<Page> {
+  const session = await logIn(hub.url, (await newPerson(hub, companyId, rights)).email)
+  const [name = '', value = ''] = session.cookie.split('=')
+  const browser = await sharedBrowser()
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, locale: 'en-GB' })
+  await context.addCookies([{ name, value, url: hub.url }])
+  const page = await context.newPage()
+  await page.goto(`${hub.url}/c/${slugOf(session)}${path}`)
+  return page
 }
 
 /** Fills in the login form that the page shows. */

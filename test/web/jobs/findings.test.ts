@@ -1,18 +1,17 @@
 // The job of who answers for security, in a real browser, by role and accessible name: what is worst, what mends it,
 // whom else it concerns, and a risk that one person asks to accept and another approves.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { addUpFindingCounts } from '../../../apps/hub/security/findings/finding-page.ts'
 import { type Json, type Tenant, TestHub } from '../../api/hub-harness.ts'
 import { enroll, eventOf, findingPayload, type Host, opened, scannedPayload, send } from '../../api/security-event.ts'
-import { closeContexts, sharedBrowser, violationsOf } from '../browser.ts'
+import { closeContexts, violationsOf, visitAs } from '../browser.ts'
 import { treeFault } from '../page-trees.ts'
 import { askView, logIn, newPerson, slugOf } from '../visitor.ts'
 
 const HOSTILE = `lib<img src="x" onerror="alert(1)">`
 
 let hub: TestHub
-let browser: Browser
 let tenant: Tenant
 let serverId: string
 let host: Host
@@ -20,7 +19,6 @@ let matcherCalls: Awaited<ReturnType<TestHub['matcher']>>['call']
 
 beforeAll(async () => {
   hub = await TestHub.start({ 'rate.session_per_minute': 100_000, 'rate.web_per_minute': 100_000 })
-  browser = await sharedBrowser()
   tenant = await hub.tenant(undefined, { planCode: 'business' })
   serverId = (await tenant.call('POST', '/servers', { name: 'web-1' })).body.data.id
   const { call } = await hub.matcher()
@@ -49,15 +47,8 @@ afterAll(async () => {
   await hub?.stop()
 }, 120_000)
 
-async function visit(path: string, companyId = tenant.companyId, rights: readonly string[] = ['*']): Promise<Page> {
-  const session = await logIn(hub.url, (await newPerson(hub, companyId, rights)).email)
-  const [name = '', value = ''] = session.cookie.split('=')
-  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, locale: 'en-GB' })
-  await context.addCookies([{ name, value, url: hub.url }])
-  const page = await context.newPage()
-  await page.goto(`${hub.url}/c/${slugOf(session)}${path}`)
-  return page
-}
+const visit = (path: string, companyId = tenant.companyId, rights?: readonly string[]): Promise<Page> =>
+  visitAs(hub, path, companyId, rights)
 
 /** Nothing that axe-core knows to be wrong in either scheme, and nothing over the edge on a screen and a phone. */
 async function expectWellMade(page: Page): Promise<void> {
@@ -214,7 +205,12 @@ test('[SECU-009] what matches is exported from the page: it says that the file i
   const refused = await fetch(`${hub.url}${path}?company=${slugOf(reader)}`, { headers: { cookie: reader.cookie } })
   expect(refused.status).toBe(403)
 
-  await hub.hub.database.client`update security_exports set status = 'failed'`
+  await page.unroute('**/web/view/findings-export*')
+  await page.route('**/web/view/findings-export*', async route => {
+    await hub.hub.database.client`update security_exports set status = 'failed'`
+    await route.continue()
+  })
+  await csv.click()
   await page.getByRole('alert').getByText('The file could not be made.').waitFor()
   // What an export cannot say is not exported as something else.
   await page.getByRole('combobox', { name: 'Filter' }).fill('state:open state:accepted ')

@@ -1,19 +1,18 @@
 // The job of who is asked "is this server safe?", in a real browser: its page says what was found and what the last
 // scan did not see, and never calls what nobody looked at good.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { type Json, type Tenant, TestHub } from '../../api/hub-harness.ts'
 import { MatcherListener } from '../../api/matcher-listener.ts'
 import { enroll, eventOf, findingPayload, type Host, opened, scannedPayload, send } from '../../api/security-event.ts'
-import { closeContexts, sharedBrowser, violationsOf } from '../browser.ts'
+import { closeContexts, violationsOf, visitAs } from '../browser.ts'
 import { treeFault } from '../page-trees.ts'
-import { askView, logIn, newPerson, slugOf } from '../visitor.ts'
+import { askView, logIn, newPerson } from '../visitor.ts'
 
 const HOSTILE = `lib<img src="x" onerror="alert(1)">`
 const matcher = new MatcherListener()
 
 let hub: TestHub
-let browser: Browser
 let tenant: Tenant
 let matcherCalls: Awaited<ReturnType<TestHub['matcher']>>['call']
 
@@ -22,7 +21,6 @@ beforeAll(async () => {
     ...{ 'rate.session_per_minute': 100_000, 'rate.web_per_minute': 100_000 },
     ...{ 'matcher.url': matcher.url, 'matcher.token': 'token-of-the-matcher' },
   })
-  browser = await sharedBrowser()
   tenant = await hub.tenant(undefined, { planCode: 'business' })
   matcherCalls = (await hub.matcher()).call
 }, 120_000)
@@ -32,15 +30,8 @@ afterAll(async () => {
   await matcher.stop()
 }, 120_000)
 
-async function visit(path: string, companyId = tenant.companyId, rights: readonly string[] = ['*']): Promise<Page> {
-  const session = await logIn(hub.url, (await newPerson(hub, companyId, rights)).email)
-  const [name = '', value = ''] = session.cookie.split('=')
-  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, locale: 'en-GB' })
-  await context.addCookies([{ name, value, url: hub.url }])
-  const page = await context.newPage()
-  await page.goto(`${hub.url}/c/${slugOf(session)}${path}`)
-  return page
-}
+const visit = (path: string, companyId = tenant.companyId, rights?: readonly string[]): Promise<Page> =>
+  visitAs(hub, path, companyId, rights)
 
 async function expectWellMade(page: Page): Promise<void> {
   expect(await violationsOf(page)).toEqual([])

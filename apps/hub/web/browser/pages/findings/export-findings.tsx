@@ -1,6 +1,6 @@
 // The findings that match as a file. The hub makes it after it has been asked: that it is being made is said, then
 // where it is, or that it could not be made.
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import type { FindingsView } from '../../../views/findings.ts'
 import type { FindingsExportView } from '../../../views/findings-export.ts'
 import { findingsWords } from '../../../words/findings.ts'
@@ -17,11 +17,23 @@ type Asked = { readonly id: string; readonly format: (typeof FORMATS)[number] }
 
 const hrefOf = (id: string): string => `/web/findings-export/${id}?${new URLSearchParams({ company: company.slug })}`
 
+type Ended = FindingsExportView & { readonly state: 'ready' | 'failed' }
+const hasEnded = (data: FindingsExportView | null): data is Ended => data?.state === 'ready' || data?.state === 'failed'
+
+/** Follows an export until it has ended: a file that is there is gone a day later, and nobody need ask on. */
+function Following({ id, onEnd }: { readonly id: string; readonly onEnd: (data: Ended) => void }) {
+  const { data, fault } = useView<FindingsExportView>('findings-export', { export: id })
+  useEffect(() => {
+    if (hasEnded(data)) onEnd(data)
+  }, [data])
+  return fault === null ? <span role="status">{t('export_made')}</span> : <ActFault fault={fault} />
+}
+
 /** What became of an export. */
 function Made({ id, format }: Asked) {
-  const { data, fault } = useView<FindingsExportView>('findings-export', { export: id })
-  if (fault !== null) return <ActFault fault={fault} />
-  if (data?.state === 'failed')
+  const [data, setEnded] = useState<Ended | null>(null)
+  if (data === null) return <Following id={id} onEnd={setEnded} />
+  if (data.state === 'failed')
     return (
       <p class="fault" role="alert">
         {t('export_failed')}
@@ -29,16 +41,10 @@ function Made({ id, format }: Asked) {
     )
   return (
     <span role="status">
-      {data?.state === 'ready' ? (
-        <>
-          {t('export_ready', { count: data.findings ?? 0, time: fullTime(data.expiresAtMs) })}{' '}
-          <a href={hrefOf(id)} download>
-            {t('export_download', { format: format === 'csv' ? 'CSV' : 'JSON' })}
-          </a>
-        </>
-      ) : (
-        t('export_made')
-      )}
+      {t('export_ready', { count: data.findings ?? 0, time: fullTime(data.expiresAtMs) })}{' '}
+      <a href={hrefOf(id)} download>
+        {t('export_download', { format: format === 'csv' ? 'CSV' : 'JSON' })}
+      </a>
     </span>
   )
 }

@@ -10,6 +10,10 @@ import { Due, PriorityMark, stateText } from './finding-face.tsx'
 
 const t = textsOf(findingsWords)
 
+const STATES: readonly FindingRow['state'][] = ['open', 'accepted', 'false_positive', 'resolved']
+/** A filter of all findings that a term names: without a state the list shows what is open. */
+export const inEveryState = (term: string): string => [term, ...STATES.map(state => `state:${state}`)].join(' ')
+
 /** The same on every list of findings; a list of one server leaves `server` out. */
 export const findingColumns: readonly Column<FindingRow>[] = [
   { key: 'priority', title: t('priority'), cell: row => <PriorityMark {...row} /> },

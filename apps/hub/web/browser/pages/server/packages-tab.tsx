@@ -52,7 +52,7 @@ export function PackagesTab({ serverId }: TabProps) {
     if (typed !== q) setParams({ q: typed || null, cursor: null }, 'replace')
   }, [typed])
   const show = (next: string): void => setParams({ cursor: next || null })
-  const { data, fault, reload } = useView<PackagesView>('server-packages', { server: serverId, q, cursor })
+  const { data, fault, isCurrent, reload } = useView<PackagesView>('server-packages', { server: serverId, q, cursor })
   return (
     <>
       <div class="toolbar">
@@ -69,7 +69,7 @@ export function PackagesTab({ serverId }: TabProps) {
             {t('from_start')}
           </button>
         )}
-        {data?.next == null ? null : (
+        {data?.next == null || !isCurrent ? null : (
           <button type="button" onClick={() => show(data.next ?? '')}>
             {t('next')}
           </button>

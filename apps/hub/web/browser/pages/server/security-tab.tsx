@@ -13,7 +13,7 @@ import { Table } from '../../parts/table.tsx'
 import { Time } from '../../parts/time.tsx'
 import { textsOf } from '../../session.ts'
 import { useView } from '../../view.ts'
-import { findingColumns } from '../findings/finding-columns.tsx'
+import { findingColumns, inEveryState } from '../findings/finding-columns.tsx'
 import { priorityText } from '../findings/finding-face.tsx'
 import type { TabProps } from './tab.ts'
 
@@ -157,7 +157,7 @@ function OpenFindings({ data, serverName }: { readonly data: SecurityView; reado
         ))}
       </div>
       <p>
-        <a href={hrefTo('findings', {}, { q })}>{t('all_findings')}</a>{' '}
+        <a href={hrefTo('findings', {}, { q: inEveryState(q) })}>{t('all_findings')}</a>{' '}
         <span class="muted">
           {t('others', {
             ...{ accepted: byStatus.accepted, resolved: byStatus.resolved, not_affected: byStatus.false_positive },
