@@ -17,6 +17,7 @@ import { registerExportJobs } from './exports/write-export.ts'
 import type { Hub } from './hub-context.ts'
 import { registerApplyJobs } from './iac/apply.ts'
 import { identity } from './identity/authenticate.ts'
+import { storeBuiltInRoles } from './identity/built-in-roles.ts'
 import { createSealer, type Sealer } from './identity/secrets.ts'
 import { allKinds, kinds } from './kinds.ts'
 import { Bell } from './notifications/bell.ts'
@@ -138,8 +139,11 @@ export const noDatabase =
   'database.url is not set: in the file of --config, as DATABASE_URL or SVC_DATABASE_URL, or by --database-url'
 
 /** Applies what the database lacks. Returns the names of the migrations applied. */
-export const bringUpToDate = (database: Database): Promise<readonly string[]> =>
-  migrateDatabase(database.client, () => installQueues(database))
+export async function bringUpToDate(database: Database): Promise<readonly string[]> {
+  const applied = await migrateDatabase(database.client, () => installQueues(database))
+  await storeBuiltInRoles(database)
+  return applied
+}
 
 /** Opens the database of a configuration and brings it up to date. */
 export async function openHubDatabase(config: HubConfig): Promise<Database> {

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { bringUpToDate } from '../../apps/hub/hub.ts'
 import { assignablePermissions } from '../../apps/hub/identity/permission-keys.ts'
 import { type Json, type Tenant, TestHub } from './hub-harness.ts'
 
@@ -149,6 +150,15 @@ describe('roles', () => {
     const reading = assignablePermissions.filter(key => key.endsWith('.view'))
     expect(held('viewer')).toEqual([...reading].sort())
     expect(held('operator')).toEqual([...reading, 'monitoring.manage', 'iac.submit'].sort())
+  })
+
+  test('[HUB-054] a hub that starts gives the built-in roles what it knows, and leaves the roles of companies alone', async () => {
+    const { database } = hub.hub
+    const read = () => database.client`select id, name, permissions, built_in, company_id from roles order by id`
+    const before = await read()
+    await database.client`update roles set permissions = array['audit.view'] where built_in`
+    await bringUpToDate(database)
+    expect(await read()).toEqual(before)
   })
 })
 

@@ -1,5 +1,4 @@
-// The permission keys and what a holder of them may do (decisions G-03, G-67). The built-in roles are rows of the
-// database: sql/hub/0006_identity.sql makes them, 0017 and 0026 add what viewer and operator see.
+// The permission keys and what a holder of them may do (decisions G-03, G-67).
 
 /** Granted only by commands of the hub or a super administrator; the wildcard does not include them. */
 const servicePermissions = ['monitoring.collector', 'security.matcher'] as const
