@@ -12,6 +12,7 @@ import { reportOf, type ScanClient } from './scan-client.ts'
 
 const RUNS = 3_000
 const RESIDENT_GROWTH_MAX = 300 * 1024 * 1024
+const isError = (line: string): boolean => /"level":[56]0/.test(line)
 let rig: Rig
 let client: ScanClient
 
@@ -19,6 +20,8 @@ beforeAll(async () => {
   rig = await new Rig({
     // A hostile request may be an enrollment with a wrong code; a host enrolls behind all of them.
     keys: { 'hosts.sync_interval': '30s', 'limits.enroll_failures': 1_000_000 },
+    // A line for each request would be most of what the process holds after a million.
+    keepsLine: isError,
     prepare: async dir => void (await nameDatabase(dir, { openssl: { 'CVE-2024-0001': '3.0.13-1~deb12u1' } })),
   }).start()
   await until('the first whole sync', () => rig.state.feed().syncedAtMs !== null)
@@ -88,7 +91,7 @@ test('[MAT-042] hostile requests of scanners: no 500, no crash, memory bounded, 
     expect.arrayContaining([200, 400, 401, 413, 415].filter(status => status !== 413)),
   )
   expect(process.memoryUsage().rss - beforeBytes).toBeLessThan(RESIDENT_GROWTH_MAX)
-  expect(rig.lines.filter(line => line.includes('"level":50'))).toEqual([])
+  expect(rig.lines).toEqual([])
   const fresh = await rig.enrolled('after all that')
   expect((await fresh.report(reportOf('after all that'))).status).toBe(200)
   await rig.delivered()

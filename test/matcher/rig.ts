@@ -24,6 +24,8 @@ type RigOptions = {
   readonly nowMs?: () => number
   /** A database file to begin with. */
   readonly prepare?: (dir: string) => Promise<void>
+  /** The lines of the log that are kept, all unless said otherwise. */
+  readonly keepsLine?: (line: string) => boolean
 }
 
 export class Rig {
@@ -42,7 +44,8 @@ export class Rig {
     this.hub = options.hub ?? new ScriptedHub()
     this.dir = options.dir ?? mkdtempSync(join(tmpdir(), 'svc-matcher-'))
     this.nowMs = options.nowMs ?? Date.now
-    this.log = pino({ level: 'trace' }, { write: line => void this.lines.push(line) })
+    const { keepsLine = () => true } = options
+    this.log = pino({ level: 'trace' }, { write: line => void (keepsLine(line) && this.lines.push(line)) })
     this.hub.codes.set('code', this.company)
   }
 
