@@ -37,8 +37,7 @@ export class HostFeed {
     return this.#parts.writer.write(() => {
       for (const host of hosts) {
         const held = this.#parts.hosts.byHostId.get(host.hostId)
-        // Of one version the feed has the newer content: it gives each record once for each change.
-        if (held !== null && held.version > host.version) continue
+        if (held !== null && !replaces(host, held)) continue
         if (host.isDeleted) this.#delete(held)
         else this.#put(held, host, held?.machine_hash ?? '')
       }
@@ -51,7 +50,7 @@ export class HostFeed {
     return this.#parts.writer.write(() => {
       const held = this.#parts.hosts.byHostId.get(host.hostId)
       // The feed knows better, except what only the enrollment says.
-      const known = held !== null && held.version > host.version ? scanHostOf(held) : host
+      const known = held !== null && !replaces(host, held) ? scanHostOf(held) : host
       this.#put(held, known, machineIdHash)
     })
   }
@@ -124,6 +123,14 @@ export class HostFeed {
     this.#deadLetters.run(held.id)
   }
 }
+
+/**
+ * Of one version the feed has the newer content: it gives each record once for each change. What was revoked comes to
+ * life under a higher version only (MAT-051, 054).
+ */
+const replaces = (host: ScanHost, held: HostRow): boolean =>
+  host.version > held.version ||
+  (host.version === held.version && (held.is_revoked === 0 || host.state === 'revoked'))
 
 const scanHostOf = (row: HostRow): ScanHost => ({
   hostId: row.host_id,

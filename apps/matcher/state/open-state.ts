@@ -45,6 +45,7 @@ function stateOf(
 ): MatcherState {
   const parts = new StateParts(database, options)
   keepCentos(database, parts)
+  readVersionsAnew(database, parts)
   const tombstones = new Tombstones(database)
   const settings = new SettingsRows(database)
   const retellings = new Retellings(database, parts)
@@ -104,6 +105,22 @@ function keepCentos(database: Database, parts: StateParts): void {
         ask.run(id)
       }
       parts.putMeta('centos_as_redhat', now)
+    })
+    .immediate()
+}
+
+/**
+ * A state from before versions of hosts were those of their records holds their places in the feed instead, against
+ * which a record would be an old one: every record is read once more, and any of them is newer than nothing.
+ */
+function readVersionsAnew(database: Database, parts: StateParts): void {
+  if (parts.meta('host_versions') === 'of_records') return
+  database
+    .transaction(() => {
+      database.run('UPDATE host SET version = 0')
+      database.run('UPDATE refused SET version = 0')
+      parts.putMeta('feed_since', '0')
+      parts.putMeta('host_versions', 'of_records')
     })
     .immediate()
 }

@@ -1,5 +1,7 @@
 // What a report leaves and tells: findings opened, updated, resolved, and the scan itself.
+import { Database } from 'bun:sqlite'
 import { describe, expect, test } from 'bun:test'
+import { join } from 'node:path'
 import { advisories, differingKeys, rule } from './advisories.ts'
 import {
   companyId,
@@ -163,6 +165,39 @@ describe('hosts of the feed', () => {
     expect(await at.send(1, report(['bash 5.2']))).toEqual({ outcome: 'host_revoked' })
     expect(at.state.summary(companyId(1))).toMatchObject({ servers: 0, open_findings: 0 })
     expect(at.state.packages(companyId(1), serverId(1), { q: null, after: null, limit: 9 })).toBeNull()
+  })
+
+  test('[MAT-051] [MAT-054] nothing of the version that revoked a host, nor a repeated enrollment, brings it to life', async () => {
+    const at = await site()
+    await at.hosts(scanHost(1, { state: 'revoked', version: 2 }))
+    await at.hosts(scanHost(1, { version: 2 }))
+    await at.state.enrolled(scanHost(1, { version: 2 }), 'a'.repeat(64))
+    await at.state.enrolled(scanHost(1, { version: 0 }), 'a'.repeat(64))
+    expect(at.state.host(hostId(1))).toMatchObject({ state: 'revoked', version: 2 })
+    // What else that version says counts: the feed gives each record once for each change.
+    await at.hosts(scanHost(2, { serverId: serverId(7) }))
+    expect(at.state.host(hostId(2))?.serverId).toBe(serverId(7))
+    await at.hosts(scanHost(1, { version: 3 }))
+    expect(at.state.host(hostId(1))).toMatchObject({ state: 'active', version: 3 })
+  })
+
+  test('[MAT-051] a state that holds places in the feed as versions reads the feed anew, and believes the records', async () => {
+    const at = await site()
+    await at.hosts(scanHost(1, { version: 5000 }), scanHost(2, { version: 5001, state: 'revoked' }))
+    const database = new Database(join(at.dir, 'state.sqlite'))
+    database.run("DELETE FROM meta WHERE key = 'host_versions'")
+    database.run("UPDATE meta SET value = '5001' WHERE key = 'feed_since'")
+    database.close()
+    await at.reopen()
+    expect(at.state.feed()).toEqual({ since: 0, syncedAtMs: at.nowMs })
+    // Until it has come, what was known holds, and a repeated enrollment revives nobody.
+    await at.state.enrolled(scanHost(2, { version: 0 }), 'a'.repeat(64))
+    expect([1, 2].map(host => at.state.host(hostId(host))?.state)).toEqual(['active', 'revoked'])
+    await at.hosts(scanHost(1, { version: 3, state: 'revoked' }), scanHost(2, { version: 4, state: 'revoked' }))
+    expect(at.state.host(hostId(1))).toMatchObject({ state: 'revoked', version: 3 })
+    await at.reopen()
+    expect(at.state.host(hostId(1))).toMatchObject({ state: 'revoked', version: 3 })
+    expect(at.state.feed().since).toBe(1)
   })
 
   test('[MAT-055] an inactive host is answered, nothing is stored, findings stay', async () => {
