@@ -1,6 +1,7 @@
 // The internal API: what the hub asks of packages, and what it deletes.
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { randomUUID } from 'node:crypto'
+import type { SecurityEvent } from '../../core/matching/finding-event.ts'
 import { until } from '../support/until.ts'
 import { nameDatabase } from './databases.ts'
 import { Rig } from './rig.ts'
@@ -224,27 +225,60 @@ describe('companies', () => {
     expect((await rig.admin('GET', `/servers/${client.server}/packages?company_id=${company}`)).status).toBe(404)
   })
 
-  test('[MAT-209] a company that is deleted while it reports and resyncs: no event of it after the 204', async () => {
+  test('[MAT-209] a company that is deleted while it reports, resyncs and is matched again: what comes after the 204 was reported after it', async () => {
     const company = randomUUID()
-    const clients = await Promise.all(Array.from({ length: 8 }, (_, index) => attached(company, `busy ${index}`)))
+    rig.hub.settings.set(company, { scan_interval_hours: 1e-9, min_scan_interval_hours: 1e-9 })
+    const quiet = await attached(company, 'quiet')
+    const clients = await Promise.all(Array.from({ length: 6 }, (_, index) => attached(company, `busy ${index}`)))
+    const taken = () => rig.hub.taken.filter(event => event.company_id === company)
+    await until('all to be told', () => new Set(taken().map(event => event.host_id)).size === 7)
+    const { promise: isLetGo, resolve: letGo } = Promise.withResolvers<void>()
+    rig.hub.script = ({ path, body }) => {
+      const events = (body.events ?? []) as SecurityEvent[]
+      if (path !== '/events' || events[0]?.company_id !== company) return null
+      return isLetGo.then(() => {
+        rig.hub.taken.push(...events)
+        return rig.hub.ok({ accepted: events.map(event => event.event_id), rejected: [] })
+      })
+    }
     let isOver = false
+    const statuses = new Set<string>()
+    let takenAfter = 0
+    let deletedAtMs = Number.POSITIVE_INFINITY
     const reporting = clients.map(async client => {
-      for (let round = 0; !isOver; round++)
-        await client.report(reportOf(client.name, { packages: packagesOf(['openssl', `3.0.${round % 12}`]) }))
+      for (let round = 0; !isOver; round++) {
+        const sentAtMs = client.nextTimeMs()
+        const packages = packagesOf(['openssl', `3.0.${round % 12}`])
+        const { status, code } = await client.report(reportOf(client.name, { collected_at_ms: sentAtMs, packages }))
+        statuses.add(`${status} ${code}`)
+        if (status === 200 && sentAtMs > deletedAtMs) takenAfter++
+      }
     })
-    await until('events', () =>
-      rig.told().some(event => event.company_id === company && event.type === 'server.scanned'),
-    )
-    await rig.admin('POST', `/resync?company_id=${company}`)
-    rig.hub.settings.set(company, { enabled: false })
-    for (const client of clients) rig.hub.putHost({ host_id: client.hostId, state: 'revoked' })
-    await until('the revocation', () => clients.every(client => rig.state.host(client.hostId)?.state !== 'active'))
-    expect((await rig.admin('DELETE', `/companies/${company}/data`)).status).toBe(204)
-    const told = rig.hub.taken.filter(event => event.company_id === company).length
+    await until('much to wait', () => rig.state.counters().outboxDepth > 100)
+    expect(await rig.admin('POST', `/resync?company_id=${company}`)).toMatchObject({ status: 200 })
+    await nameDatabase(rig.dir, { openssl: { 'CVE-2024-0001': '3.0.99-1' } })
+    const version = rig.state.currentVersion()
+    await until('the next database', () => rig.state.currentVersion() > version)
+    const askedAtMs = Date.now()
+    const deleted = rig.admin('DELETE', `/companies/${company}/data`)
+    letGo()
+    expect((await deleted).status).toBe(204)
+    deletedAtMs = Date.now()
+    const before = taken().length
+    await until('reports of after it', () => takenAfter > 20)
     isOver = true
     await Promise.all(reporting)
     await rig.delivered()
-    expect(rig.hub.taken.filter(event => event.company_id === company)).toHaveLength(told)
+    rig.hub.script = () => null
+    expect([...statuses].filter(status => status !== '200 ' && status !== '409 purged')).toEqual([])
+    const after = taken().slice(before)
+    expect(after.length).toBeGreaterThan(20)
+    expect(after.filter(event => event.host_id === quiet.hostId || Date.parse(event.occurred_at) < askedAtMs)).toEqual(
+      [],
+    )
+    // Each host begins anew: nothing is left of what it had.
+    for (const events of Map.groupBy(after, event => event.host_id).values())
+      expect(events[0]!.type).toMatch(/^(finding\.opened|server\.scanned)$/)
   })
 
   test('[MAT-171] a resync opens every open finding anew, and a second one adds nothing while it lasts', async () => {

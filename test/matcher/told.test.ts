@@ -294,6 +294,15 @@ test('[MAT-161] seq grows strictly over report, re-match, resync, restart, and a
   await rig.start()
   await toldAfter('the resync after the restart', resynced)
   await toldAfter('the re-match after the restart', () => rematched('3.0.15-1'))
+  // Set back while it runs, too. What is signed with such a time is refused until the clock has come to the last one.
+  offMs = -7_200_000
+  const packages = packagesOf(['openssl', '3.0.12-1'])
+  const late = { timeMs: nowMs() }
+  client.url = rig.scanUrl
+  expect(await client.report(reportOf('web', { packages }), late)).toMatchObject({ status: 409, code: 'replayed' })
+  await toldAfter('the resync after the clock was set back', resynced)
+  offMs = 1_000
+  await toldAfter('the report when the clock has come there', () => reported('3.0.12-1'))
   const { taken } = rig.hub
   const seqs = taken.filter(event => event.host_id === client.hostId).map(event => event.seq)
   expect(seqs.length).toBeGreaterThan(8)

@@ -5,8 +5,11 @@ import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import { nowOf } from '../../../apps/matcher/commands/match-command.ts'
+import { unpackBundle } from '../../../apps/matcher/vulndb/bundle.ts'
 import { openDatabaseFile } from '../../../apps/matcher/vulndb/database-file.ts'
+import { SourceRefused } from '../../../apps/matcher/vulndb/input/source-refused.ts'
 import { openAdvisories } from '../../../apps/matcher/vulndb/reader.ts'
+import { randomFrom } from '../../support/random.ts'
 import { type Ran, runDb, scratchFolder, writeTree } from './support.ts'
 
 const TODAY = Number(`${new Date().toISOString().slice(0, 10).replaceAll('-', '')}00`)
@@ -188,6 +191,37 @@ describe('bundles', () => {
     writeFileSync(path('noise'), Buffer.alloc(2_000_000, 7))
     await fails('noise', 'it is not a bundle', {})
     expect((await statusOf(path('data'))).db_version).toBe(0)
+  })
+
+  test('[MAT-068] [MAT-069] whichever byte of a signed bundle is changed: it is refused, or holds what was signed', async () => {
+    using scratch = scratchFolder()
+    const seed = Number(process.env.SVC_FUZZ_SEED ?? Date.now() % 1_000_000)
+    console.log(`changed bytes: SVC_FUZZ_SEED=${seed}`)
+    const random = randomFrom(seed)
+    const { key, publicKey } = keyPair(scratch.path, 'own')
+    writeTree(scratch.path, { 'one.json': tracker('1-1') })
+    const path = (name: string) => join(scratch.path, name)
+    await ok(['build', '--source', `debian=${path('one.json')}`, '--out', path('signed'), '--key', key])
+    const bytes = readFileSync(path('signed'))
+    const headerBytes = bytes.indexOf(0x0a) + 1
+    const check = { publicKeyPem: readFileSync(publicKey, 'utf8'), bytesMax: 2 ** 30 }
+    const { sha256 } = await unpackBundle(path('signed'), path('whole.sqlite'), check)
+    const whole = readFileSync(path('whole.sqlite'))
+    let refusals = 0
+    for (let run = 0; run < 400; run++) {
+      // As many in the line that is signed as in what it stands for.
+      const at = Math.floor(random() * (run % 2 === 0 ? headerBytes : bytes.length))
+      const changed = Buffer.from(bytes)
+      changed[at] = changed[at]! ^ (1 << Math.floor(random() * 8))
+      writeFileSync(path('changed'), changed)
+      const taken = await unpackBundle(path('changed'), path('changed.sqlite'), check).catch((error: unknown) => error)
+      if (taken instanceof SourceRefused) refusals++
+      else {
+        expect([at, taken]).toEqual([at, expect.objectContaining({ sha256 })])
+        expect(readFileSync(path('changed.sqlite')).equals(whole)).toBe(true)
+      }
+    }
+    expect(refusals).toBeGreaterThan(360)
   })
 
   test('[MAT-070] an older bundle needs --force, and gets a new, greater version', async () => {

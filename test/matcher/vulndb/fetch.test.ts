@@ -158,6 +158,70 @@ describe('a download', () => {
   })
 })
 
+describe('a source that turns bad', () => {
+  const tracker = (count: number): string =>
+    JSON.stringify(
+      Object.fromEntries(
+        Array.from({ length: count }, (_, at) => [
+          `package-${at}`,
+          { 'CVE-2024-0001': { releases: { bookworm: { status: 'resolved', fixed_version: '1-1', urgency: 'low' } } } },
+        ]),
+      ),
+    )
+  const stalled = () => new Response(new ReadableStream({ start: out => out.enqueue(Buffer.from('{"package-0":')) }))
+  const bad: readonly (readonly [what: string, answer: Answer, fault: string])[] = [
+    ['cut short', () => new Response(tracker(10).slice(0, -9)), 'is empty or truncated'],
+    ['of another kind', () => new Response('<html>welcome</html>'), ''],
+    ['of another shape', () => Response.json([1, 2]), 'it is not the JSON of a Debian'],
+    ['empty', () => Response.json({}), 'it has no records'],
+    ['without a byte', () => new Response(''), ''],
+    ['shrunk', () => new Response(tracker(7)), 'it shrank from 10 to 7 records'],
+    ['faulty in each record', () => new Response(tracker(10).replaceAll('"resolved"', '7')), 'records cannot be read'],
+    ['endless', () => new Response(`${tracker(9)}${' '.repeat(5000)}`), 'larger than db.source_max_bytes'],
+    ['stalled', stalled, 'it stalled'],
+    [
+      'redirected to plain http',
+      () => new Response(null, { status: 302, headers: { location: 'http://example.test/' } }),
+      'it redirects to an address that is not https',
+    ],
+    ['gone', () => new Response('', { status: 404 }), ''],
+    ['broken', () => new Response('', { status: 500 }), 'it answers 500'],
+  ]
+
+  test('[MAT-063] [MAT-064] [MAT-065] [MAT-066] whatever it answers: the version in use and its rows stay, and the fault is told', async () => {
+    using scratch = scratchFolder()
+    const folder = new DatabaseFolder(join(scratch.path, 'vulndb'))
+    let answer: Answer = () => new Response(tracker(10))
+    await withServer(
+      request => answer(request),
+      async url => {
+        const again = () =>
+          update({
+            folder,
+            wanted: [{ source: 'debian', from: { url } }],
+            acceptShrink: false,
+            mirror: null,
+            fetch: { ...OPTIONS, bytesMax: 3000, stallMs: 100, connectMs: 100, signal: new AbortController().signal },
+            command: importCommandOfTests,
+            now: Date.now,
+          })
+        const { switched, faults } = await again()
+        expect([switched?.version, faults]).toEqual([folder.current()?.version, {}])
+        const before = readFileSync(folder.current()!.file)
+        for (const [what, next, fault] of bad) {
+          answer = next
+          const outcome = await again()
+          expect([what, outcome.switched, outcome.faults.debian]).toEqual([what, null, expect.stringContaining(fault)])
+          expect([what, readFileSync(folder.current()!.file).equals(before)]).toEqual([what, true])
+        }
+        answer = () => new Response(tracker(9))
+        const mended = await again()
+        expect([mended.switched?.version, mended.faults]).toEqual([folder.current()?.version, {}])
+      },
+    )
+  })
+})
+
 describe("Red Hat's files", () => {
   const vex = (cve: string, status: object): string =>
     JSON.stringify({
