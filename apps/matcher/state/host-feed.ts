@@ -129,8 +129,7 @@ export class HostFeed {
  * life under a higher version only (MAT-051, 054).
  */
 const replaces = (host: ScanHost, held: HostRow): boolean =>
-  host.version > held.version ||
-  (host.version === held.version && (held.is_revoked === 0 || host.state === 'revoked'))
+  host.version > held.version || (host.version === held.version && (held.is_revoked === 0 || host.state === 'revoked'))
 
 const scanHostOf = (row: HostRow): ScanHost => ({
   hostId: row.host_id,
