@@ -5,6 +5,7 @@ import { metrics } from '../../core/series/catalogue.ts'
 import { SimulatedAgent } from '../../test/support/simulated-agent.ts'
 import { type SiteProcess, startSiteProcess } from '../../test/support/site.ts'
 import { signIn } from '../../test/web/browser.ts'
+import { bytesOf, countedLoads } from '../../test/web/first-load.ts'
 import { devtoolsOf, FRAME, measured, medianOf } from './browsing.ts'
 
 const POINTS = 500
@@ -48,20 +49,13 @@ const drawn = async (page: Page, count: number): Promise<void> => {
 }
 
 async function chartFigures(page: Page, devtools: CDPSession, address: string) {
-  let [scriptBytes, styleBytes] = [0, 0]
-  const sizes = new Map<string, string>()
-  devtools.on('Network.responseReceived', ({ requestId, response }) => {
-    sizes.set(requestId, response.mimeType)
-  })
-  devtools.on('Network.loadingFinished', ({ requestId, encodedDataLength }) => {
-    if (sizes.get(requestId) === 'text/javascript') scriptBytes += encodedDataLength
-    if (sizes.get(requestId) === 'text/css') styleBytes += encodedDataLength
-  })
+  const loads = await countedLoads(devtools)
   // All thirty at once: a screen as high as the page.
   const load = await measured(devtools, async () => {
     await page.goto(address)
     await drawn(page, CHARTS)
   })
+  const bytes = { script_bytes: bytesOf(loads, 'text/javascript'), style_bytes: bytesOf(loads, 'text/css') }
   const redraws: number[] = []
   for (const hours of ['5h', '4h', '3h', '2h', '6h']) {
     const { script } = await measured(devtools, async () => {
@@ -91,7 +85,7 @@ async function chartFigures(page: Page, devtools: CDPSession, address: string) {
   return {
     ...{ charts: CHARTS, points: POINTS, load_script_ms: load.script, load_task_ms: load.task },
     ...{ redraw_script_ms: medianOf(redraws), crosshair_script_ms: medianOf(moves) },
-    ...{ crosshair_worst_ms: Math.max(...moves), script_bytes: scriptBytes, style_bytes: styleBytes },
+    ...{ crosshair_worst_ms: Math.max(...moves), ...bytes },
   }
 }
 
@@ -102,8 +96,6 @@ export async function benchCharts(browser: Browser) {
     const page = await browser.newPage({ viewport: { width: 1280, height: 8_000 } })
     const base = await openSite(page, site)
     const devtools = await devtoolsOf(page)
-    await devtools.send('Network.enable')
-    await devtools.send('Network.setCacheDisabled', { cacheDisabled: true })
     return await chartFigures(page, devtools, `${base}/servers/${serverId}`)
   } finally {
     await site.stop()

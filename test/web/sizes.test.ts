@@ -1,8 +1,10 @@
 // What the first load of a page costs, on the wire and compressed: the bars of the design.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Browser, Cookie } from 'playwright-core'
+import { SimulatedAgent } from '../support/simulated-agent.ts'
 import { type SiteProcess, startSiteProcess } from '../support/site.ts'
 import { closeContexts, sharedBrowser, signIn } from './browser.ts'
+import { bytesOf, countedLoads, type Load } from './first-load.ts'
 
 let site: SiteProcess
 let browser: Browser
@@ -35,42 +37,42 @@ afterAll(async () => {
   await site?.stop()
 }, 120_000)
 
-type Loaded = { readonly type: string; readonly encoding: string | undefined; readonly bytes: number }
+const DATA = 'application/json'
 
-/** What the browser loads for a page that it has never seen, workers and streams aside. */
-async function loadedBy(path: string): Promise<Loaded[]> {
-  const fresh = await browser.newContext({ locale: 'en-GB' })
+/** What the browser loads for a page that it has never seen, until what `isDrawn` names is there. */
+async function loadedBy(path: string, isDrawn: string, locale = 'en-GB'): Promise<readonly Load[]> {
+  const fresh = await browser.newContext({ locale })
   await fresh.addCookies(cookies)
   const first = await fresh.newPage()
-  const loaded: Promise<Loaded>[] = []
-  first.on('requestfinished', request => {
-    const url = new URL(request.url())
-    if (/shared-worker|\/web\/live|icon\.svg/.test(url.pathname)) return
-    loaded.push(
-      (async () => {
-        const [response, sizes] = await Promise.all([request.response(), request.sizes()])
-        const type = response?.headers()['content-type'] ?? ''
-        return { type, encoding: response?.headers()['content-encoding'], bytes: sizes.responseBodySize }
-      })(),
-    )
-  })
+  const loads = await countedLoads(await fresh.newCDPSession(first))
   await first.goto(base + path)
-  await first.locator('main h1').first().waitFor()
+  await first.locator(isDrawn).first().waitFor()
   await first.locator('.connection[data-state="live"]').waitFor()
-  const all = await Promise.all(loaded)
   await fresh.close()
-  return all
+  const files = loads.filter(({ type }) => type !== DATA)
+  expect(new Set(files.map(({ encoding }) => encoding))).toEqual(new Set(['br']))
+  expect(bytesOf(loads, 'text/html')).toBeLessThanOrEqual(30_000)
+  expect(bytesOf(loads, 'text/css')).toBeLessThanOrEqual(12_000)
+  return loads
 }
 
-const sizeOf = (loaded: readonly Loaded[], type: string): number =>
-  loaded.filter(each => each.type.includes(type)).reduce((sum, { bytes }) => sum + bytes, 0)
-
-for (const path of ['/', '/servers', '/alerts', '/silences'])
+for (const path of ['/', '/servers', '/alerts', '/silences', '/findings'])
   test(`the first load of ${path}: document, script and style are small, few and compressed`, async () => {
-    const loaded = await loadedBy(path)
-    expect(new Set(loaded.map(({ encoding }) => encoding))).toEqual(new Set(['br']))
-    expect(loaded.length).toBeLessThanOrEqual(6)
-    expect(sizeOf(loaded, 'text/html')).toBeLessThanOrEqual(30_000)
-    expect(sizeOf(loaded, 'javascript')).toBeLessThanOrEqual(45_000)
-    expect(sizeOf(loaded, 'text/css')).toBeLessThanOrEqual(12_000)
+    const loads = await loadedBy(path, 'main h1')
+    expect(loads.length).toBeLessThanOrEqual(6)
+    expect(bytesOf(loads, 'text/javascript')).toBeLessThanOrEqual(45_000)
   }, 120_000)
+
+test('the first load of a page with charts: its script is small, in the language of the longer words too', async () => {
+  const agent = await SimulatedAgent.enroll(site.facts.agent_url, site.facts.license, 'server-0.example.test')
+  const nowMs = Date.now()
+  const points = [2, 1, 0].map(before => [nowMs - before * 30_000, 40 + before] as const)
+  await agent.send([{ name: 'cpu_usage_percent', labels: {}, points }])
+  const { body } = await site.api('GET', '/api/v1/servers?search=server-0')
+  const { id } = body.data.find((server: { name: string }) => server.name === 'server-0')
+  for (const path of [`/servers/${id}`, `/servers/compare?metric=cpu_usage_percent&servers=${id}`]) {
+    const loads = await loadedBy(path, '.chart canvas', 'vi-VN')
+    expect(loads.filter(({ type }) => type !== DATA).length).toBeLessThanOrEqual(6)
+    expect(bytesOf(loads, 'text/javascript')).toBeLessThanOrEqual(80_000)
+  }
+}, 120_000)

@@ -11,17 +11,17 @@ type Asset = {
   readonly gzip: Uint8Array<ArrayBuffer>
 }
 
-const { pages, worker, judge } = bundlePages()
+const bundles = Object.values(bundlePages())
 
 /** All lie in one folder, where they find each other; another byte of any of them is another folder. */
-const folder = `/web/${sha256Hex([pages, worker, judge].map(({ digest }) => digest).join(' ')).slice(0, 16)}/`
+const folder = `/web/${sha256Hex(bundles.map(({ digest }) => digest).join(' ')).slice(0, 16)}/`
 
 const TYPES: Readonly<Record<string, string>> = {
   js: 'text/javascript; charset=utf-8',
   css: 'text/css; charset=utf-8',
 }
 
-export const assets: readonly Asset[] = [pages, worker, judge].flatMap(({ files }) =>
+export const assets: readonly Asset[] = bundles.flatMap(({ files }) =>
   files.map(({ name, brotli, gzip }) => ({
     path: folder + name,
     type: TYPES[name.slice(name.lastIndexOf('.') + 1)] ?? 'application/octet-stream',
@@ -31,8 +31,9 @@ export const assets: readonly Asset[] = [pages, worker, judge].flatMap(({ files 
 )
 
 export const assetPaths = {
-  script: `${folder}main.js`,
-  style: `${folder}main.css`,
+  /** With the texts of its language alone. */
+  script: { en: `${folder}main-en.js`, vi: `${folder}main-vi.js` },
+  style: `${folder}main-en.css`,
   worker: `${folder}shared-worker.js`,
   icon: '/web/icon.svg',
 } as const

@@ -5,11 +5,18 @@ import { createHash } from 'node:crypto'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
+import type { WebLanguage } from './words/words.ts'
 
 /** A file as it is served: its bytes in base64, compressed twice. */
 type BundledFile = { readonly name: string; readonly brotli: string; readonly gzip: string }
 /** `digest` changes with any byte of any file: the folder under which all of them are served. */
 type Bundle = { readonly digest: string; readonly files: readonly BundledFile[] }
+
+/**
+ * The style of all pages, with that of those that are loaded later: their own sheets are not served, and neither is the
+ * same one of another language.
+ */
+const STYLE = 'main-en.css'
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
 
@@ -32,29 +39,16 @@ function withNamesByContent(files: ReadonlyMap<string, string>): Map<string, str
   return new Map([...files].map(([name, text]) => [renamed(name), renamed(text)]))
 }
 
-/** The files of `entries`, which lie below this folder. Throws what the bundler complains about. */
-function bundleForBrowser(...entries: readonly string[]): Bundle {
+/** The files of an entry below this folder, in a language where it has texts. Throws what the bundler complains of. */
+function bundleForBrowser(entry: string, language: WebLanguage | '' = ''): Bundle {
   const folder = mkdtempSync(`${tmpdir()}/web-`)
   try {
-    // In a macro the bundler cannot be called from inside; its command can.
-    const built = Bun.spawnSync(
-      [
-        process.execPath,
-        'build',
-        ...entries,
-        '--target=browser',
-        '--minify',
-        '--production',
-        '--splitting',
-        '--root=browser',
-        `--outdir=${folder}`,
-      ],
-      { cwd: import.meta.dir },
-    )
-    if (built.exitCode !== 0) throw new Error(`cannot bundle ${entries.join(', ')}: ${built.stderr.toString()}`)
-    // The style of pages that are loaded later stands in the entry's sheet as well; their own sheets are not served.
+    const built = Bun.spawnSync([process.execPath, 'bundle-texts.ts', entry, folder, language], {
+      cwd: import.meta.dir,
+    })
+    if (built.exitCode !== 0) throw new Error(`cannot bundle ${entry}: ${built.stderr.toString()}`)
     const served = readdirSync(folder, { recursive: true, encoding: 'utf8' })
-      .filter(name => name.endsWith('.js') || /^[a-z]+\.css$/.test(name))
+      .filter(name => name.endsWith('.js') || name === STYLE)
       .sort()
     const raw = new Map(served.map(name => [name, readFileSync(`${folder}/${name}`, 'utf8')]))
     const named = [...withNamesByContent(raw)].sort(([one], [other]) => (one < other ? -1 : 1))
@@ -71,8 +65,9 @@ function bundleForBrowser(...entries: readonly string[]): Bundle {
 }
 
 /** Workers are bundles of their own: what they shared with the pages would be further files for a page to load. */
-export const bundlePages = (): { readonly pages: Bundle; readonly worker: Bundle; readonly judge: Bundle } => ({
-  pages: bundleForBrowser('browser/main.tsx'),
+export const bundlePages = (): Readonly<Record<'english' | 'vietnamese' | 'worker' | 'judge', Bundle>> => ({
+  english: bundleForBrowser('browser/main.tsx', 'en'),
+  vietnamese: bundleForBrowser('browser/main.tsx', 'vi'),
   worker: bundleForBrowser('browser/shared-worker.ts'),
   judge: bundleForBrowser('browser/judge/judge-worker.ts'),
 })

@@ -1,15 +1,12 @@
 // Parts of pages that are loaded when they are needed. Who loads files (pages/all-pages.ts) says how: the bundler's own
 // code for that would else be a further file of every page.
 import type { ComponentType } from 'preact'
-import type { TabProps } from './pages/server/tab.ts'
+import type { LateTabProps, ServerDialogProps } from './pages/server/late-props.ts'
 import type { MapProps, ServerActProps } from './pages/servers/late-props.ts'
 import type { SilenceDialogProps } from './parts/silence-start.ts'
 
 /** The charts of a company's only server. */
 type FirstCharts = ComponentType<{ readonly serverId: string }>
-
-/** Tabs of a server that few who look at one open. */
-type ServerTabs = { readonly SecurityTab: ComponentType<TabProps>; readonly PackagesTab: ComponentType<TabProps> }
 
 type LateParts = {
   silence?: () => Promise<ComponentType<SilenceDialogProps>>
@@ -20,7 +17,8 @@ type LateParts = {
   keys?: () => Promise<ComponentType>
   views?: () => Promise<ComponentType>
   columns?: () => Promise<ComponentType>
-  serverTabs?: () => Promise<ServerTabs>
+  serverTabs?: () => Promise<ComponentType<LateTabProps>>
+  serverDialog?: () => Promise<ComponentType<ServerDialogProps>>
 }
 
 export const lateParts: LateParts = {}

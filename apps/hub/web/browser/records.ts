@@ -1,7 +1,7 @@
 // The company's records for what is typed, as the command palette and pickers find them.
 import { useEffect, useState } from 'preact/hooks'
 import type { PaletteView } from '../views/palette.ts'
-import { readView } from './view.ts'
+import { readView } from './view-request.ts'
 
 const TYPING_MS = 40
 

@@ -153,7 +153,7 @@ function documentText(data: DocumentData): string {
 <link rel="icon" type="image/svg+xml" href="${assetPaths.icon}">
 <link rel="stylesheet" href="${assetPaths.style}">
 <script type="application/json" id="data">${inScript(data)}</script>
-<script type="module" src="${assetPaths.script}"></script>
+<script type="module" src="${assetPaths.script[language]}"></script>
 </head>
 <body>
 <div id="app"><noscript><p class="banner">${t('needs_script')}</p></noscript></div>

@@ -6,6 +6,7 @@ export const serversWords = {
   state: { en: 'State', vi: 'Trạng thái' },
   name: { en: 'Name', vi: 'Tên' },
   address: { en: 'Address', vi: 'Địa chỉ' },
+  hostname: { en: 'Hostname', vi: 'Tên host' },
   environment: { en: 'Environment', vi: 'Môi trường' },
   role: { en: 'Role', vi: 'Vai trò' },
   datacenter: { en: 'Data centre', vi: 'Trung tâm dữ liệu' },

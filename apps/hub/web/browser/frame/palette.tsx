@@ -1,5 +1,7 @@
 // The command palette: one field for pages, saved views, servers, alerts, rules and actions. Pages and actions are at
-// hand; records are asked for while one types, and what was found stays until the next answer.
+// hand; records are asked for while one types, and what was found stays until the next answer. It takes the file that
+// all pages share (kit.ts) as a whole, so that it stays one.
+import '../view.ts'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { savedPages } from '../../address/saved-view.ts'

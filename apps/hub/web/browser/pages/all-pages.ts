@@ -17,6 +17,13 @@ const servers: Load = async () => {
   return page.ServersPage
 }
 
+/** With the tab that the address names. */
+const server: Load = async () => {
+  const page = await import('./server/server-page.tsx')
+  await page.shownTabIsThere()
+  return page.ServerPage
+}
+
 export const pageFiles: Readonly<Record<PageName, Load>> = {
   overview: async () => (await import('./overview/overview-page.tsx')).OverviewPage,
   check: async () => (await import('./checks/check-page.tsx')).CheckPage,
@@ -33,7 +40,7 @@ export const pageFiles: Readonly<Record<PageName, Load>> = {
   vulnerability: async () => (await import('./findings/vulnerability-page.tsx')).VulnerabilityPage,
   exceptions: async () => (await import('./findings/exceptions-page.tsx')).ExceptionsPage,
   servers,
-  server: async () => (await import('./server/server-page.tsx')).ServerPage,
+  server,
   rules: async () => (await import('./rules/rules-page.tsx')).RulesPage,
   rule_new: ruleEditor,
   rule: async () => (await import('./rule/rule-page.tsx')).RulePage,
@@ -48,4 +55,5 @@ lateParts.palette = async () => (await import('../frame/palette.tsx')).Palette
 lateParts.keys = async () => (await import('../frame/key-help.tsx')).KeyHelp
 lateParts.views = async () => (await import('../frame/saved-views-dialog.tsx')).SavedViewsDialog
 lateParts.columns = async () => (await import('./servers/columns-dialog.tsx')).ColumnsDialog
-lateParts.serverTabs = () => import('./server/late-tabs.ts')
+lateParts.serverTabs = async () => (await import('./server/late-tabs.tsx')).LateTabs
+lateParts.serverDialog = async () => (await import('./server/server-dialogs.tsx')).ServerDialog

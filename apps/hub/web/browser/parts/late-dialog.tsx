@@ -17,3 +17,4 @@ const lateDialog = <Props extends { readonly onClose: () => void }>(
 
 export const LateSilenceDialog = lateDialog(() => lateParts.silence?.())
 export const LateServerActDialog = lateDialog(() => lateParts.serverActs?.())
+export const LateServerDialog = lateDialog(() => lateParts.serverDialog?.())

@@ -4,7 +4,7 @@ import { useMemo } from 'preact/hooks'
 import type { AlertGroup, AlertsView, MatchingAlertsView } from '../../../views/alerts.ts'
 import { param } from '../../address/router.ts'
 import { type Selection, useSelection } from '../../parts/selection.ts'
-import { askView } from '../../view.ts'
+import { askView } from '../../view-request.ts'
 import type { ActTarget } from './alert-acts.tsx'
 import { titleOf } from './alert-face.tsx'
 

@@ -1,4 +1,5 @@
 // Exceptions: who asked for what to be accepted or called no fault, and what becomes of it.
+import './findings-kit.ts'
 import { useState } from 'preact/hooks'
 import type { ExceptionRow, ExceptionsView } from '../../../views/exceptions.ts'
 import { findingsWords } from '../../../words/findings.ts'

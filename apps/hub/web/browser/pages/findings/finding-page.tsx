@@ -1,4 +1,5 @@
 // One finding in one look: what to do about it, how bad it is, who accepted it, what happened, and where else it is.
+import './findings-kit.ts'
 import { useState } from 'preact/hooks'
 import type { FindingView } from '../../../views/finding.ts'
 import { findingsWords } from '../../../words/findings.ts'

@@ -1,7 +1,7 @@
 // The alerts of a server in a range of time, and why each rule fires on it or does not.
 import { matchPage } from '../../../address/site-map.ts'
 import type { AlertsView, DecisionsView, ServerAlert } from '../../../views/server/alerts.ts'
-import { serverWords } from '../../../words/server.ts'
+import { serverTabWords } from '../../../words/server-tabs.ts'
 import { fullTime, valueText } from '../../format.ts'
 import { DecisionText } from '../../parts/decision.tsx'
 import { Fault } from '../../parts/fault.tsx'
@@ -12,9 +12,9 @@ import { shownEnds } from '../../parts/time-range/shown-range.ts'
 import { TimeRangePicker } from '../../parts/time-range/time-range.tsx'
 import { company, textsOf } from '../../session.ts'
 import { useView, type ViewState } from '../../view.ts'
-import type { TabProps } from './tab.ts'
+import type { TabProps } from './late-props.ts'
 
-const t = textsOf(serverWords)
+const t = textsOf(serverTabWords)
 
 const nameOf = (alert: ServerAlert): string => alert.ruleName ?? t(`type_${alert.type}`)
 

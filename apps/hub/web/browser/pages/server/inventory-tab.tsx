@@ -1,7 +1,7 @@
 // What the agent reports that a server is made of, how its record differs, and taking fields over into the record.
 import { useSignal } from '@preact/signals'
 import type { InventoryView } from '../../../views/server/records.ts'
-import { serverWords } from '../../../words/server.ts'
+import { serverTabWords } from '../../../words/server-tabs.ts'
 import { shellWords } from '../../../words/shell.ts'
 import { type ApiFault, send } from '../../api.ts'
 import { fullTime } from '../../format.ts'
@@ -9,13 +9,13 @@ import { Fault } from '../../parts/fault.tsx'
 import { Skeleton } from '../../parts/skeleton.tsx'
 import { may, textsOf } from '../../session.ts'
 import { useView } from '../../view.ts'
-import type { TabProps } from './tab.ts'
+import type { TabProps } from './late-props.ts'
 
-const t = textsOf(serverWords)
+const t = textsOf(serverTabWords)
 const common = textsOf(shellWords)
 
 const fieldText = (field: string): string =>
-  Object.hasOwn(serverWords, `field_${field}`) ? t(`field_${field}` as keyof typeof serverWords) : field
+  Object.hasOwn(serverTabWords, `field_${field}`) ? t(`field_${field}` as keyof typeof serverTabWords) : field
 
 const shownValue = (value: string | number | null | readonly string[]): string =>
   value === null || value === '' ? t('nothing') : typeof value === 'object' ? value.join(', ') : String(value)

@@ -1,5 +1,6 @@
 // The chart of a metric of a server: every series of it as a line of its own, with the rules that cover it and the
 // periods of its alerts.
+import '../../charts-kit.ts'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
 import type { ServerAlert } from '../../../views/server/alerts.ts'
 import type { ChartOfMetric, CoveringRule, Labels } from '../../../views/server/charts.ts'

@@ -19,10 +19,10 @@ import { shownEnds, shownRange } from '../../parts/time-range/shown-range.ts'
 import { TimeRangePicker } from '../../parts/time-range/time-range.tsx'
 import { company, may, textsOf } from '../../session.ts'
 import { useView } from '../../view.ts'
+import type { TabProps } from './late-props.ts'
 import { MetricChart } from './metric-chart.tsx'
 import { groupedMetrics, type MetricGroup } from './metric-groups.ts'
 import { SeriesLoader } from './series-loader.ts'
-import type { TabProps } from './tab.ts'
 
 const t = textsOf(serverWords)
 const chartText = textsOf(chartWords)

@@ -8,7 +8,7 @@ import { Skeleton } from '../../parts/skeleton.tsx'
 import { type Column, Table } from '../../parts/table.tsx'
 import { textsOf } from '../../session.ts'
 import { useView } from '../../view.ts'
-import type { TabProps } from './tab.ts'
+import type { TabProps } from './late-props.ts'
 
 const t = textsOf(serverSecurityWords)
 

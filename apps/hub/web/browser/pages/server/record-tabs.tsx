@@ -1,7 +1,8 @@
 // Tabs that are one table each: checks, agents, history.
 import type { ComponentChildren } from 'preact'
 import type { AgentsView, ChecksView, HistoryView } from '../../../views/server/records.ts'
-import { serverWords } from '../../../words/server.ts'
+import { serverTabWords } from '../../../words/server-tabs.ts'
+import { serversWords } from '../../../words/servers.ts'
 import { hrefTo } from '../../address/router.ts'
 import { duration, NOTHING, valueText } from '../../format.ts'
 import { Fault } from '../../parts/fault.tsx'
@@ -11,9 +12,10 @@ import { StateMark } from '../../parts/state-mark.tsx'
 import { Time } from '../../parts/time.tsx'
 import { textsOf } from '../../session.ts'
 import { useView, type ViewState } from '../../view.ts'
-import type { TabProps } from './tab.ts'
+import type { TabProps } from './late-props.ts'
 
-const t = textsOf(serverWords)
+const t = textsOf(serverTabWords)
+const fleet = textsOf(serversWords)
 
 type AgentOfServer = AgentsView['agents'][number]
 
@@ -122,7 +124,15 @@ export function AgentsTab({ serverId }: TabProps) {
           <NothingYet text={t('no_agents')} />
         ) : (
           <Table
-            heads={[t('agent'), t('state'), t('seen'), t('agent_version'), t('system'), t('collector'), t('enrolled')]}
+            heads={[
+              t('agent'),
+              t('state'),
+              fleet('seen'),
+              t('agent_version'),
+              t('system'),
+              t('collector'),
+              t('enrolled'),
+            ]}
           >
             {agents.map(agent => (
               <tr key={agent.id}>
@@ -136,7 +146,9 @@ export function AgentsTab({ serverId }: TabProps) {
                     <StateMark state="unknown" text={t(`agent_${agent.state}`)} />
                   )}
                 </td>
-                <td data-title={t('seen')}>{agent.lastSeenAtMs === null ? '–' : <Time atMs={agent.lastSeenAtMs} />}</td>
+                <td data-title={fleet('seen')}>
+                  {agent.lastSeenAtMs === null ? '–' : <Time atMs={agent.lastSeenAtMs} />}
+                </td>
                 <td data-title={t('agent_version')}>
                   <AgentVersion agent={agent} newest={newestVersion} />
                 </td>

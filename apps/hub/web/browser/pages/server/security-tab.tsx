@@ -15,7 +15,7 @@ import { textsOf } from '../../session.ts'
 import { useView } from '../../view.ts'
 import { findingColumns, inEveryState } from '../findings/finding-columns.tsx'
 import { priorityText } from '../findings/finding-face.tsx'
-import type { TabProps } from './tab.ts'
+import type { TabProps } from './late-props.ts'
 
 const t = textsOf(serverSecurityWords)
 const findings = textsOf(findingsWords)

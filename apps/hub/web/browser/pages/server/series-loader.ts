@@ -8,7 +8,7 @@ import { connection } from '../../connection/live.ts'
 import { isUtc } from '../../format.ts'
 import { daysBefore } from '../../parts/chart/lines.ts'
 import { nowMs } from '../../session.ts'
-import { readView } from '../../view.ts'
+import { readView } from '../../view-request.ts'
 
 const METRICS_A_REQUEST = 6
 const RELOAD_MIN_MS = 15_000

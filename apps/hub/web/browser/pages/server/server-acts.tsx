@@ -6,16 +6,15 @@ import { serverWords } from '../../../words/server.ts'
 import { shellWords } from '../../../words/shell.ts'
 import { type ApiFault, type ApiResult, send } from '../../api.ts'
 import { connection } from '../../connection/live.ts'
+import { LateServerDialog } from '../../parts/late-dialog.tsx'
 import { may, textsOf } from '../../session.ts'
-import { DeleteDialog, EditDialog, MaintenanceDialog, SilenceDialog } from './server-dialogs.tsx'
+import type { ServerDialogProps } from './late-props.ts'
 
 const t = textsOf(serverWords)
 const common = textsOf(shellWords)
 
-type Open = 'silence' | 'maintenance' | 'edit' | 'delete' | null
-
 export function ServerActs({ server, onChanged }: { readonly server: ServerHead; readonly onChanged: () => void }) {
-  const open = useSignal<Open>(null)
+  const open = useSignal<ServerDialogProps['shown'] | null>(null)
   const fault = useSignal<ApiFault | null>(null)
   const isBusy = useSignal(false)
   const path = `/servers/${server.id}`
@@ -39,7 +38,7 @@ export function ServerActs({ server, onChanged }: { readonly server: ServerHead;
       {text}
     </button>
   )
-  const opens = (which: Open) => () => {
+  const opens = (which: ServerDialogProps['shown']) => () => {
     open.value = which
   }
   const { silence, status, isDeleted } = server
@@ -73,10 +72,9 @@ export function ServerActs({ server, onChanged }: { readonly server: ServerHead;
           {common('not_done', { message: fault.value.message })}
         </p>
       )}
-      {open.value === 'silence' ? <SilenceDialog server={server} onClose={close} onDone={changed} /> : null}
-      {open.value === 'maintenance' ? <MaintenanceDialog server={server} onClose={close} onDone={changed} /> : null}
-      {open.value === 'edit' ? <EditDialog server={server} onClose={close} onDone={changed} /> : null}
-      {open.value === 'delete' ? <DeleteDialog server={server} onClose={close} onDone={changed} /> : null}
+      {open.value === null ? null : (
+        <LateServerDialog shown={open.value} server={server} onClose={close} onDone={changed} />
+      )}
     </div>
   )
 }

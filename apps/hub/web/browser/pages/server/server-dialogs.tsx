@@ -1,18 +1,23 @@
-// Dialogs about a server: silence and maintenance with an end, its record, its deletion.
+// Dialogs about a server: silence and maintenance with an end, its record, its deletion. They take the file that all
+// pages share (kit.ts) as a whole, so that it stays one.
+import '../../view.ts'
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import type { ServerHead } from '../../../views/server/head.ts'
-import { serverWords } from '../../../words/server.ts'
+import { serverDialogWords } from '../../../words/server-dialogs.ts'
+import { serversWords } from '../../../words/servers.ts'
 import { shellWords } from '../../../words/shell.ts'
 import { type ApiFault, type ApiResult, send } from '../../api.ts'
 import { Dialog } from '../../parts/dialog.tsx'
 import { SelectField, TextField } from '../../parts/field.tsx'
 import { may, nowMs, textsOf } from '../../session.ts'
+import type { ServerDialogProps } from './late-props.ts'
 
-const t = textsOf(serverWords)
+const t = textsOf(serverDialogWords)
+const field = textsOf(serversWords)
 const common = textsOf(shellWords)
 
-type DialogProps = { readonly server: ServerHead; readonly onClose: () => void; readonly onDone: () => void }
+type DialogProps = Omit<ServerDialogProps, 'shown'>
 
 /** A form that sends one change and shows at its fields what the API refuses. */
 function ChangeForm({
@@ -87,7 +92,7 @@ const silence = (server: ServerHead, hours: string, reason: string): Promise<Api
     reason,
   })
 
-export function SilenceDialog({ server, onClose, onDone }: DialogProps) {
+function SilenceDialog({ server, onClose, onDone }: DialogProps) {
   const hours = useSignal('4')
   const reason = useSignal('')
   const { fault, isBusy, change, errorsOf } = useChange(onDone)
@@ -123,7 +128,7 @@ export function SilenceDialog({ server, onClose, onDone }: DialogProps) {
 const ENDLESS = 'endless'
 
 /** With an end it is a silence of that reason; without one it is the status of the server, which can have no end. */
-export function MaintenanceDialog({ server, onClose, onDone }: DialogProps) {
+function MaintenanceDialog({ server, onClose, onDone }: DialogProps) {
   const choices = [
     ...(may('monitoring.manage') && server.silence === null ? hourChoices : []),
     ...(may('servers.manage') && server.status === 'active' ? [{ value: ENDLESS, text: t('begin_maintenance') }] : []),
@@ -163,7 +168,7 @@ const textFields = [
   ['datacenter', 'datacenter'],
 ] as const
 
-export function EditDialog({ server, onClose, onDone }: DialogProps) {
+function EditDialog({ server, onClose, onDone }: DialogProps) {
   const before: Readonly<Record<string, string>> = {
     name: server.name,
     hostname: server.hostname ?? '',
@@ -199,19 +204,19 @@ export function EditDialog({ server, onClose, onDone }: DialogProps) {
   return (
     <Dialog title={t('edit_title', { name: server.name })} onClose={onClose}>
       <ChangeForm fault={fault} isBusy={isBusy} submitText={common('save')} onSubmit={submit} onClose={onClose}>
-        {textFields.map(([field, word]) => (
+        {textFields.map(([name, word]) => (
           <TextField
-            key={field}
-            label={t(word)}
-            value={typed.value[field] ?? ''}
-            isRequired={field === 'name'}
+            key={name}
+            label={field(word)}
+            value={typed.value[name] ?? ''}
+            isRequired={name === 'name'}
             maxLength={255}
-            errors={errorsOf(field)}
-            onInput={type(field)}
+            errors={errorsOf(name)}
+            onInput={type(name)}
           />
         ))}
         <TextField
-          label={t('tags')}
+          label={field('tags')}
           hint={t('tags_hint')}
           value={typed.value.tags ?? ''}
           errors={Object.entries(fault?.errors ?? {}).flatMap(([field, texts]) =>
@@ -232,7 +237,7 @@ export function EditDialog({ server, onClose, onDone }: DialogProps) {
 }
 
 /** A deletion asks for the name. */
-export function DeleteDialog({ server, onClose, onDone }: DialogProps) {
+function DeleteDialog({ server, onClose, onDone }: DialogProps) {
   const name = useSignal('')
   const { fault, isBusy, change } = useChange(onDone)
   return (
@@ -248,7 +253,7 @@ export function DeleteDialog({ server, onClose, onDone }: DialogProps) {
         onClose={onClose}
       >
         <TextField
-          label={t('name')}
+          label={field('name')}
           value={name.value}
           autoComplete="off"
           onInput={value => {
@@ -258,4 +263,11 @@ export function DeleteDialog({ server, onClose, onDone }: DialogProps) {
       </ChangeForm>
     </Dialog>
   )
+}
+
+const dialogs = { silence: SilenceDialog, maintenance: MaintenanceDialog, edit: EditDialog, delete: DeleteDialog }
+
+export function ServerDialog({ shown, ...props }: ServerDialogProps) {
+  const Shown = dialogs[shown]
+  return <Shown {...props} />
 }

@@ -2,6 +2,7 @@
 
 import type { ServerHead } from '../../../views/server/head.ts'
 import { serverWords } from '../../../words/server.ts'
+import { serversWords } from '../../../words/servers.ts'
 import { shellWords } from '../../../words/shell.ts'
 import { setParams } from '../../address/router.ts'
 import { duration, fullTime } from '../../format.ts'
@@ -11,15 +12,16 @@ import { textsOf } from '../../session.ts'
 import { ServerActs } from './server-acts.tsx'
 
 const t = textsOf(serverWords)
+const field = textsOf(serversWords)
 const common = textsOf(shellWords)
 
 function Facts({ server }: { readonly server: ServerHead }) {
   const facts = [
-    [t('address'), server.ipAddress],
-    [t('hostname'), server.hostname === server.name ? null : server.hostname],
-    [t('environment'), server.environment],
-    [t('role'), server.role],
-    [t('datacenter'), server.datacenter],
+    [field('address'), server.ipAddress],
+    [field('hostname'), server.hostname === server.name ? null : server.hostname],
+    [field('environment'), server.environment],
+    [field('role'), server.role],
+    [field('datacenter'), server.datacenter],
   ] as const
   return (
     <dl class="server-facts">
@@ -33,7 +35,7 @@ function Facts({ server }: { readonly server: ServerHead }) {
       )}
       {server.tags.length === 0 ? null : (
         <div>
-          <dt>{t('tags')}</dt>
+          <dt>{field('tags')}</dt>
           <dd class="server-tags">
             {server.tags.map(tag => (
               <span class="chip text" key={tag}>

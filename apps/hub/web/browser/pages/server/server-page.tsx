@@ -1,27 +1,33 @@
 // A server: how it stands, and a tab for each thing that is known of it.
-import type { ComponentType } from 'preact'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import type { ServerHead } from '../../../views/server/head.ts'
 import { serverWords } from '../../../words/server.ts'
 import { param, pathParam, setParams } from '../../address/router.ts'
 import { pageTitle } from '../../frame/page-title.ts'
+import { lateParts } from '../../late-parts.ts'
 import { Fault } from '../../parts/fault.tsx'
+import { latePart } from '../../parts/late-part.tsx'
 import { Skeleton } from '../../parts/skeleton.tsx'
 import { may, textsOf } from '../../session.ts'
 import { usePageView } from '../../view.ts'
-import { AlertsTab } from './alerts-tab.tsx'
-import { InventoryTab } from './inventory-tab.tsx'
-import { PackagesTab, SecurityTab } from './late-tab.tsx'
+import type { LateTab, LateTabProps } from './late-props.ts'
 import { MetricsTab } from './metrics-tab.tsx'
-import { AgentsTab, ChecksTab, HistoryTab } from './record-tabs.tsx'
 import { ServerHeadPart } from './server-head.tsx'
-import type { TabProps } from './tab.ts'
 import './server.css'
 
 const t = textsOf(serverWords)
 
-const tabs = ['metrics', 'alerts', 'checks', 'inventory', 'agents', 'security', 'packages', 'history'] as const
-type Tab = (typeof tabs)[number]
+const tabs = [
+  'metrics',
+  'alerts',
+  'checks',
+  'inventory',
+  'agents',
+  'security',
+  'packages',
+  'history',
+] as const satisfies readonly Tab[]
+type Tab = 'metrics' | LateTab
 
 /** The key that a tab needs beside those of the page. */
 const keyOf: Readonly<Partial<Record<Tab, string>>> = {
@@ -33,15 +39,11 @@ const shownTabs = (): readonly Tab[] => tabs.filter(tab => may(keyOf[tab] ?? 'se
 /** The tab of the address; metrics where it names none. */
 const currentTab = (): Tab => shownTabs().find(tab => tab === param('tab')) ?? 'metrics'
 
-const content: Readonly<Record<Tab, ComponentType<TabProps>>> = {
-  metrics: MetricsTab,
-  alerts: AlertsTab,
-  checks: ChecksTab,
-  inventory: InventoryTab,
-  agents: AgentsTab,
-  security: SecurityTab,
-  packages: PackagesTab,
-  history: HistoryTab,
+const lateTabs = latePart<LateTabProps>(() => lateParts.serverTabs?.())
+
+/** Beforehand, so that the tab that the address names is there in the first picture. */
+export const shownTabIsThere = async (): Promise<void> => {
+  if (currentTab() !== 'metrics') await lateTabs.isThere()
 }
 
 function Tabs({ current }: { readonly current: Tab }) {
@@ -93,13 +95,13 @@ export function ServerPage() {
     return <Fault fault={view.fault} onRetry={view.reload} />
   if (view.data === null) return <Skeleton />
   const tab = currentTab()
-  const Content = content[tab]
+  const shared = { server: view.data, serverId: pathParam('server'), onChanged: view.reload }
   return (
     <div class="server">
       <ServerHeadPart server={view.data} onChanged={view.reload} />
       <Tabs current={tab} />
       <div id="tab-content" role="tabpanel" aria-labelledby={`tab-${tab}`} tabIndex={-1}>
-        <Content server={view.data} serverId={pathParam('server')} onChanged={view.reload} />
+        {tab === 'metrics' ? <MetricsTab {...shared} /> : <lateTabs.LatePart key={tab} tab={tab} {...shared} />}
       </div>
     </div>
   )
