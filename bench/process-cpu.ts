@@ -1,5 +1,5 @@
 // CPU time and wake-ups of a process by thread, and its memory, from /proc.
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 
 const TICKS_PER_SECOND = 100
 
@@ -12,6 +12,15 @@ export function cpuSeconds(pid: number): number {
 /** Resident memory of a process, MB. */
 export const rssMb = (pid: number): number =>
   Math.round(Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024)
+
+/** Resets the high-water mark of resident memory of this process. */
+export const resetPeak = (): void => writeFileSync('/proc/self/clear_refs', '5')
+/** Resident memory of this process, now and at its highest since the reset, in MB. */
+export function residentMb(): { readonly now: number; readonly peak: number } {
+  const status = readFileSync('/proc/self/status', 'utf8')
+  const of = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1] ?? 0) / 1024
+  return { now: of('VmRSS'), peak: of('VmHWM') }
+}
 
 /**
  * What of the memory of a process is its own share (mappings that others have too are divided by their number), what is

@@ -9,6 +9,7 @@ import { parseArgs } from 'node:util'
 import { openState } from '../../apps/matcher/state/open-state.ts'
 import type { AdvisoryKey, MatcherState } from '../../apps/matcher/state/state-types.ts'
 import type { Report } from '../../core/matching/report-schema.ts'
+import { resetPeak, residentMb } from '../process-cpu.ts'
 import { COMPANY, hostIdOf, serverIdOf, syntheticAdvisories, syntheticReport } from './synthetic-fleet.ts'
 
 type Shape = { readonly hosts: number; readonly packages: number }
@@ -110,7 +111,9 @@ class FleetBench {
   }
 
   say(question: string, figures: Readonly<Record<string, number>>): void {
-    const rounded = Object.entries(figures).map(([name, value]) => [name, Math.round(value * 100) / 100])
+    // The highest within the step, between the collections of garbage too.
+    const all = { ...figures, peak_mb: residentMb().peak * 1.048576, disk_now_mb: this.diskMb() }
+    const rounded = Object.entries(all).map(([name, value]) => [name, Math.round(value * 100) / 100])
     const line = { question, ...this.shape, ...Object.fromEntries(rounded) }
     this.lines.push(line)
     this.run.onLine?.(line)
@@ -262,6 +265,11 @@ class FleetBench {
     }
   }
 
+  /** All files of the state: what waits for the hub, and the log of the last transactions. */
+  diskMb(): number {
+    return readdirSync(this.dir).reduce((mb, name) => mb + statSync(join(this.dir, name)).size / 1e6, 0)
+  }
+
   async delivery(): Promise<void> {
     const began = performance.now()
     let events = 0
@@ -285,10 +293,9 @@ class FleetBench {
   async restart(): Promise<void> {
     await this.state.close()
     const sizeOf = (name: string): number => statSync(join(this.dir, name)).size / 1e6
-    const names = readdirSync(this.dir)
-    const sum = (some: readonly string[]): number => some.reduce((mb, name) => mb + sizeOf(name), 0)
     // The log of the last transactions has one size, whatever the fleet.
-    const disk = { disk_mb: sum(names), disk_mb_of_the_log: sum(names.filter(name => name.endsWith('-wal'))) }
+    const logs = readdirSync(this.dir).filter(name => name.endsWith('-wal'))
+    const disk = { disk_mb: this.diskMb(), disk_mb_of_the_log: logs.reduce((mb, name) => mb + sizeOf(name), 0) }
     const reader = this.reader()
     const began = performance.now()
     this.state = this.open()
@@ -310,6 +317,7 @@ class FleetBench {
   }
 
   async perform(step: Step): Promise<void> {
+    resetPeak()
     const { keys } = this.reader()
     const day = this.progress.version / 100
     const few = Math.floor(keys.length / 300)

@@ -123,13 +123,19 @@ const postgresPid = Number((await Bun.file(join(dir, 'postgres', 'postmaster.pid
 const [cpuBefore, dbBefore, startedMs] = [cpuSeconds(hub.pid), cpuSeconds(postgresPid), performance.now()]
 for (const batch of batches) {
   const sentMs = performance.now()
-  await match('POST', '/security/matcher/events', batch)
+  const { data } = (await match('POST', '/security/matcher/events', batch)) as { data: { accepted: string[] } }
   latenciesMs.push(performance.now() - sentMs)
+  if (data.accepted.length !== EVENTS_AT_ONCE) throw new Error(`of a batch ${data.accepted.length} events are accepted`)
 }
 const seconds = (performance.now() - startedMs) / 1000
 isDone = true
 const readMs = await reads
 latenciesMs.sort((a, b) => a - b)
+const sql = postgres(server.url, { max: 1, onnotice: () => {} })
+const [{ applied } = { applied: 0 }] = await sql<{ applied: number }[]>`
+  select count(*)::int as applied from security_findings where last_event_seq > 1000`
+await sql.end()
+if (applied !== BATCHES * EVENTS_AT_ONCE) throw new Error(`only ${applied} events were applied`)
 console.log(
   JSON.stringify({
     bench: 'hub-events',

@@ -2,8 +2,8 @@
 // longest time that it keeps the thread, and bytes of the report as it is sent? Each in a process of its own, since
 // code that runs for the first time and memory that was never touched are part of the cost.
 import { Database } from 'bun:sqlite'
-import { readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { readFileSync, rmSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { dpkgRoot, SystemRoot } from '../../test/support/package-tools.ts'
 
 const PACKAGES = 800
@@ -81,13 +81,4 @@ function headerOf(texts: readonly (readonly [number, string])[]): Buffer {
     offset += Buffer.byteLength(text) + 1
   }
   return Buffer.concat([header, data])
-}
-
-/** Resets the high-water mark of resident memory of a process. */
-export const resetPeak = (): void => writeFileSync('/proc/self/clear_refs', '5')
-/** Resident memory, now and at its highest since the reset, in MB. */
-export function residentMb(): { now: number; peak: number } {
-  const status = readFileSync(join('/proc', 'self', 'status'), 'utf8')
-  const of = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1] ?? 0) / 1024
-  return { now: of('VmRSS'), peak: of('VmHWM') }
 }
