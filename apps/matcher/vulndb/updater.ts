@@ -71,9 +71,10 @@ const FAULT_CHARS_MAX = 500
 const without = (faults: Readonly<Record<string, string>>, sources: readonly string[]): Record<string, string> =>
   Object.fromEntries(Object.entries(faults).filter(([source]) => !sources.includes(source)))
 
-/** A line for people: `debian: it answers 404`. */
+/** A line for people: `debian: it answers 404`. What holds of several sources is said once. */
 function faultText(faults: Readonly<Record<string, string>>): string | null {
-  const lines = Object.entries(faults).map(([source, reason]) => `${source}: ${reason}`)
+  const sourcesByReason = Map.groupBy(Object.keys(faults), source => faults[source] ?? '')
+  const lines = Array.from(sourcesByReason, ([reason, sources]) => `${sources.join(', ')}: ${reason}`)
   return lines.length === 0 ? null : lines.join('; ').slice(0, FAULT_CHARS_MAX)
 }
 

@@ -176,6 +176,18 @@ describe('the updater', () => {
     server.stop()
   })
 
+  test('a fault that several sources share is said once', async () => {
+    using scratch = scratchFolder()
+    const server = serve(() => new Response('gone', { status: 403 }))
+    const { updater } = updaterOf(scratch.path, server.url, { sources: ['debian', 'kev'] })
+    updater.current()
+    updater.start()
+    await updater.updateNow()
+    expect(updater.status().update.fault).toBe('debian, kev: it answers 403')
+    await updater.stop()
+    server.stop()
+  })
+
   test('[MAT-071] a running matcher notices the version that a command has made, and a rollback', async () => {
     using scratch = scratchFolder()
     const folder = join(scratch.path, 'vulndb')

@@ -24,6 +24,7 @@ beforeAll(async () => {
   const { call } = await hub.matcher()
   matcherCalls = call
   const items = [
+    { vuln_id: 'CVE-2026-0001', title: '' },
     {
       ...{ vuln_id: 'CVE-2026-0002', title: 'Heap overflow in a parser', description: 'A <b>crafted</b> file.' },
       ...{ severity: 'critical', kev: true, references: ['https://example.test/advisory', 'javascript:alert(1)'] },
@@ -34,7 +35,10 @@ beforeAll(async () => {
   host = await enroll(tenant, call, { serverId })
   const found = [
     { vuln_id: 'CVE-2026-0001' },
-    { vuln_id: 'CVE-2026-0002', kev: true, cvss_score: 9.8, severity_label: 'critical', package_key: HOSTILE },
+    {
+      ...{ vuln_id: 'CVE-2026-0002', kev: true, cvss_score: 9.8, severity_label: 'critical', package_key: HOSTILE },
+      first_seen_at: new Date().toISOString(),
+    },
     { vuln_id: 'CVE-2026-0003', cvss_score: 2, severity_label: 'low', fix_status: 'no_fix', fixed_version: '' },
   ]
   await send(call, [
@@ -77,6 +81,9 @@ test('[SECU-007] the worst finding is read first with what mends it, and a risk 
     'CVE-2026-0003',
   ])
   await rows.first().getByText(HOSTILE).waitFor()
+  // Found just now, so due in a week; the second one was found long ago.
+  expect(await rows.nth(0).textContent()).toMatch(/in [67] days/)
+  expect(await rows.nth(1).textContent()).toMatch(/Overdue \d+ days ago/)
   await page.getByText('1 of 1 server scanned').waitFor()
   await expectWellMade(page)
 
@@ -86,6 +93,9 @@ test('[SECU-007] the worst finding is read first with what mends it, and a risk 
   await page.getByRole('heading', { name: 'CVE-2026-0002' }).waitFor()
   await page.getByText(`Upgrade ${HOSTILE} from 3.0.1-1 to 3.0.1-2 on web-1. It is exploited.`).waitFor()
   await page.getByText('A <b>crafted</b> file.').waitFor()
+  // It is of p1: a week from now, and not late.
+  const due = page.locator('dl.facts dt', { hasText: /^Due$/ }).locator('xpath=following-sibling::dd[1]')
+  expect(await due.textContent()).toMatch(/^in [67] days$/)
   await page.getByRole('link', { name: 'https://example.test/advisory' }).waitFor()
   expect(await page.getByRole('link', { name: 'javascript:alert(1)' }).count()).toBe(0)
   await expectWellMade(page)
@@ -139,6 +149,19 @@ test('findings are read by vulnerability: on which servers it is open, what to d
   await page.getByRole('link', { name: 'All findings of CVE-2026-0002' }).click()
   await page.getByRole('rowheader', { name: 'CVE-2026-0002' }).waitFor()
 }, 240_000)
+
+test('what mends a vulnerability is told as far as it helps most, and how much there is besides', async () => {
+  const other = await hub.tenant(undefined, { planCode: 'business' })
+  const [first, second] = [await enroll(other, matcherCalls), await enroll(other, matcherCalls)]
+  const of = (at: number) => findingPayload({ vuln_id: 'CVE-2026-0050', package_key: `package-${at}` })
+  await send(matcherCalls, [...Array.from({ length: 52 }, (_, at) => opened(first, of(at))), opened(second, of(51))])
+  const session = await logIn(hub.url, (await newPerson(hub, other.companyId)).email)
+  const view = (await (await askView(hub.url, session, 'vulnerability', '&cve=CVE-2026-0050')).json()) as Json
+  expect([view.remedies.length, view.moreRemedies]).toEqual([50, 2])
+  expect(view.remedies[0]).toMatchObject({ packageKey: 'package-51', servers: 2 })
+  const page = await visit('/by-cve/CVE-2026-0050', other.companyId)
+  await page.getByText('and 2 more, on fewer servers').waitFor()
+}, 120_000)
 
 test('groups hold the findings that the list has, of one server as of all, in order and page by page', async () => {
   const session = await logIn(hub.url, (await newPerson(hub, tenant.companyId)).email)

@@ -63,7 +63,7 @@ export async function vulnerabilityGroups(
         coalesce(sum(n) filter (where fix_status = 'fixed'), 0)::int as fixed, count(distinct package_key)::int as packages
       from cells group by vuln_id),
     page as (
-      select ${GROUP}, (select v.title from security_vulnerabilities v where v.vuln_id = g.vuln_id) as title from (
+      select ${GROUP}, (select nullif(v.title, '') from security_vulnerabilities v where v.vuln_id = g.vuln_id) as title from (
         select ${GROUP} from groups order by risk desc, findings desc, vuln_id limit ${limit} offset ${offset}) g)
     select (select count(*)::int from groups) as total,
       coalesce((select jsonb_agg(to_jsonb(p) order by p.risk desc, p.findings desc, p.vuln_id) from page p), '[]') as groups`)

@@ -66,7 +66,8 @@ const selectFindings = (db: Executor, where: SQL | undefined) =>
     .select({
       finding: columns,
       server: { id: servers.id, name: servers.name, hostname: servers.hostname },
-      title: securityVulnerabilities.title,
+      // A source that knows no title sends an empty one.
+      title: sql<string | null>`nullif(${securityVulnerabilities.title}, '')`,
     })
     .from(securityFindings)
     .leftJoin(servers, eq(servers.id, securityFindings.serverId))

@@ -43,6 +43,10 @@ export const findingsWords = {
     en: 'The vulnerability database is {age} old.',
     vi: 'Cơ sở dữ liệu lỗ hổng đã cũ {age}.',
   },
+  database_new: {
+    en: 'The vulnerability database is less than an hour old.',
+    vi: 'Cơ sở dữ liệu lỗ hổng mới chưa đến một giờ.',
+  },
   no_database: {
     en: 'There is no vulnerability database yet: what is shown may be incomplete.',
     vi: 'Chưa có cơ sở dữ liệu lỗ hổng: dữ liệu có thể chưa đủ.',
@@ -115,6 +119,7 @@ export const findingsWords = {
     en: 'Whether {package} will be fixed is not known.',
     vi: 'Chưa rõ {package} có được sửa không.',
   },
+  more_remedies: { en: 'and {count} more, on fewer servers', vi: 'và {count} việc khác, trên ít máy chủ hơn' },
   remedy_upgrade_release: {
     en: 'Upgrade to a newer release: {package} is fixed only there.',
     vi: 'Nâng lên bản phát hành mới hơn: {package} chỉ được sửa ở đó.',
@@ -139,6 +144,7 @@ export const findingsWords = {
   references: { en: 'References', vi: 'Tham khảo' },
   timeline: { en: 'What happened', vi: 'Diễn biến' },
   event_opened: { en: 'Found', vi: 'Đã tìm thấy' },
+  event_told_again: { en: 'Told again, still open', vi: 'Được báo lại, vẫn mở' },
   event_updated: { en: 'Changed', vi: 'Đã thay đổi' },
   event_resolved: { en: 'Resolved', vi: 'Đã xử lý' },
   resolved_because: { en: 'Resolved: {reason}', vi: 'Đã xử lý: {reason}' },

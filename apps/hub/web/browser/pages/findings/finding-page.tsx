@@ -38,7 +38,7 @@ const Facts = ({ data }: { readonly data: FindingView }) => {
     [t('packages'), data.packages.map(({ name, version, arch }) => `${name} ${version} ${arch}`).join(', ') || NOTHING],
     [t('distribution'), data.ecosystem],
     [t('risk'), count(finding.risk)],
-    [t('severity'), data.severity],
+    [t('severity'), data.severity || NOTHING],
     [t('cvss'), data.cvss === null ? NOTHING : [decimal(data.cvss), data.vector ?? ''].join(' ')],
     [t('epss'), data.epss === null ? NOTHING : percent(data.epss * 100)],
     [t('also_known'), data.aliases.join(', ') || NOTHING],
@@ -97,13 +97,22 @@ const eventTexts: Readonly<Record<string, keyof typeof findingsWords>> = {
   'finding.resolved': 'event_resolved',
 }
 
+/** Found, while it was open: whoever asks the matcher to tell anew what is open hears of it again. */
+const isToldAgain = (events: FindingView['events'], at: number): boolean =>
+  events[at]?.type === 'finding.opened' &&
+  events.slice(at + 1).find(({ type }) => type !== 'finding.updated')?.type === 'finding.opened'
+
 const Timeline = ({ data }: { readonly data: FindingView }) => (
   <section class="panel">
     <h2>{t('timeline')}</h2>
     {data.resolvedReason === null ? null : <p class="text">{t('resolved_because', { reason: data.resolvedReason })}</p>}
     <ol class="plain story">
-      {data.events.map(({ id, type, atMs }) => {
-        const text = Object.hasOwn(eventTexts, type) ? eventTexts[type] : undefined
+      {data.events.map(({ id, type, atMs }, at) => {
+        const text = isToldAgain(data.events, at)
+          ? 'event_told_again'
+          : Object.hasOwn(eventTexts, type)
+            ? eventTexts[type]
+            : undefined
         return (
           <li key={id}>
             <Time atMs={atMs} form="when" />

@@ -6,7 +6,7 @@ import { findingsWords } from '../../../words/findings.ts'
 import { shellWords } from '../../../words/shell.ts'
 import { hrefTo, param, setParams } from '../../address/router.ts'
 import type { ApiFault } from '../../api.ts'
-import { count, duration } from '../../format.ts'
+import { count } from '../../format.ts'
 import { ActFault, Fault } from '../../parts/fault.tsx'
 import { FilterField, NothingMatches } from '../../parts/filter-field.tsx'
 import { NoticeLine } from '../../parts/notice-line.tsx'
@@ -22,13 +22,11 @@ import { ExceptionDialog, type ExceptionTarget, type ExceptionType } from './exc
 import { ExportFindings } from './export-findings.tsx'
 import './findings.css'
 import { findingColumns } from './finding-columns.tsx'
-import { priorityText } from './finding-face.tsx'
+import { databaseText, priorityText } from './finding-face.tsx'
 import { GroupChoice, groupColumns } from './finding-groups.tsx'
 
 const t = textsOf(findingsWords)
 const shell = textsOf(shellWords)
-
-const HOUR_MS = 3_600_000
 
 type TileProps = { readonly title: string; readonly number: number; readonly q: string }
 
@@ -53,10 +51,6 @@ const Numbers = ({ data: { byPriority, exploited } }: { readonly data: FindingsV
 /** How much of what there is was looked at, and by what: an empty list is good news only with it. */
 function Coverage({ data: { scans, matcher, overdue, dueSoon } }: { readonly data: FindingsView }) {
   const { servers, scanned, stale, neverScanned, oldestAtMs } = scans
-  const known =
-    matcher.databaseHours === null
-      ? t('no_database')
-      : t('database', { age: duration(matcher.databaseHours * HOUR_MS) })
   return (
     <>
       {matcher.isThere ? null : <p class="banner">{t('no_matcher')}</p>}
@@ -69,7 +63,7 @@ function Coverage({ data: { scans, matcher, overdue, dueSoon } }: { readonly dat
             {t('oldest')} <Time atMs={oldestAtMs} />.{' '}
           </>
         )}
-        {known}
+        {databaseText(matcher.databaseHours)}
       </p>
     </>
   )

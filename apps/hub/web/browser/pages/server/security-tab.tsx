@@ -6,7 +6,7 @@ import type { SecurityView } from '../../../views/server/security.ts'
 import { findingsWords } from '../../../words/findings.ts'
 import { serverSecurityWords } from '../../../words/server-security.ts'
 import { hrefTo } from '../../address/router.ts'
-import { count, duration, NOTHING } from '../../format.ts'
+import { count, NOTHING } from '../../format.ts'
 import { Fault } from '../../parts/fault.tsx'
 import { Skeleton } from '../../parts/skeleton.tsx'
 import { Table } from '../../parts/table.tsx'
@@ -14,13 +14,12 @@ import { Time } from '../../parts/time.tsx'
 import { textsOf } from '../../session.ts'
 import { useView } from '../../view.ts'
 import { findingColumns, inEveryState } from '../findings/finding-columns.tsx'
-import { priorityText } from '../findings/finding-face.tsx'
+import { databaseText, priorityText } from '../findings/finding-face.tsx'
 import type { TabProps } from './late-props.ts'
 
 const t = textsOf(serverSecurityWords)
 const findings = textsOf(findingsWords)
 
-const HOUR_MS = 3_600_000
 /** With one of these a report opens and resolves nothing. */
 const FAILED: ReadonlySet<string> = new Set([
   'packages_unreadable',
@@ -92,7 +91,7 @@ function LastScan({ data: { host, scan, matcher } }: { readonly data: SecurityVi
       : [
           [t('system'), scan.os || NOTHING],
           [t('support'), scan.support === null ? t('unknown') : textOr(`support_${scan.support}`, scan.support)],
-          [t('kernel'), scan.kernel ?? NOTHING],
+          [t('kernel'), scan.kernel || NOTHING],
           [t('reboot'), yesNo(scan.needsReboot)],
           [t('livepatch'), yesNo(scan.isLivepatched)],
           [t('packages'), scan.packages === null ? NOTHING : count(scan.packages)],
@@ -126,11 +125,7 @@ function LastScan({ data: { host, scan, matcher } }: { readonly data: SecurityVi
           </div>
         ))}
       </dl>
-      <p class="muted">
-        {matcher.databaseHours === null
-          ? findings('no_database')
-          : findings('database', { age: duration(matcher.databaseHours * HOUR_MS) })}
-      </p>
+      <p class="muted">{databaseText(matcher.databaseHours)}</p>
       {matcher.fault === null ? null : (
         <p class="banner text">{findings('database_fault', { fault: matcher.fault })}</p>
       )}
