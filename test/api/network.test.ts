@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { sql } from 'drizzle-orm'
 import { refreshUsage, watchAddresses } from '../../apps/hub/network/network-watch.ts'
+import { until } from '../support/until.ts'
 import { type Answer, type Call, type Json, type Tenant, TestHub } from './hub-harness.ts'
 
 let hub: TestHub
@@ -327,19 +328,95 @@ describe('addresses', () => {
     expect(await faultsOf(allocate(container.id))).toEqual([422, ['subnet_id']])
   })
 
+  /** Waits until so many statements that contain the text wait for a lock. */
+  const waits = (query: string, count = 1) =>
+    until(`${count} of "${query}" to wait for a lock`, async () => {
+      const waiting = await hub.hub.database.client`select 1 from pg_stat_activity
+        where wait_event_type = 'Lock' and datname = current_database() and query like ${`%${query}%`}`
+      return waiting.length >= count
+    })
+
   test('[RES-227] an address that is registered by hand meanwhile is given to nobody, and who asks for any gets another', async () => {
     await company()
     const one = await subnet('10.51.0.0/27')
-    const byHand = ['10.51.0.1', '10.51.0.2', '10.51.0.3', '10.51.0.5', '10.51.0.6', '10.51.0.9']
-    const [registered, given] = await Promise.all([
+    // Nobody sees the address yet, and it stands where the search finds none. With a subnet it would hold that.
+    const asked = await hub.hub.database.client.begin(async held => {
+      await held`insert into ip_addresses (id, company_id, name, address)
+        values (gen_random_uuid(), ${tenant.companyId}, '10.51.0.2', '10.51.0.2')`
+      const all = [1, 2, 3].map(() => allocate(one.id))
+      const named = allocate(one.id, { address: '10.51.0.2' })
+      await waits('insert into "ip_addresses"')
+      return { all, named }
+    })
+    const given = await Promise.all(asked.all)
+    expect(given.map(({ status }) => status)).toEqual([201, 201, 201])
+    expect(given.flatMap(addresses).sort()).toEqual(['10.51.0.1', '10.51.0.3', '10.51.0.4'])
+    expect(await faultsOf(asked.named)).toEqual([422, ['address']])
+    // Through the door of those who register by hand, side by side.
+    const byHand = ['10.51.0.5', '10.51.0.7', '10.51.0.8', '10.51.0.10']
+    const [registered, more] = await Promise.all([
       Promise.all(byHand.map(address => call('POST', '/ips', { address }))),
-      Promise.all(Array.from({ length: 12 }, () => allocate(one.id))),
+      Promise.all(Array.from({ length: 8 }, () => allocate(one.id))),
     ])
-    expect(given.map(({ status }) => status)).toEqual(given.map(() => 201))
+    expect(more.map(({ status }) => status)).toEqual(more.map(() => 201))
     const stored = registered.flatMap(({ status, body }) => (status === 201 ? [body.data.address] : []))
-    const all = [...given.flatMap(addresses), ...stored]
-    expect(new Set(all).size).toBe(12 + stored.length)
+    const all = [...given.flatMap(addresses), ...more.flatMap(addresses), ...stored]
+    expect(new Set(all).size).toBe(3 + 8 + stored.length)
     expect((await call('GET', `/ips?subnet_id=${one.id}`)).body.meta.total).toBe(all.length)
+  })
+
+  test('[RES-227] of many subnets at once each gives its own lowest ones, and none waits for one that another holds', async () => {
+    await company()
+    const blocks = await Promise.all(
+      Array.from({ length: 8 }, (_, index) => subnet(`10.60.${index}.0/29`, { vrf: index % 2 ? 'blue' : 'default' })),
+    )
+    const agent = await server()
+    await observe(agent, '10.60.3.2')
+    const asks = [...blocks, ...blocks, ...blocks].map(({ id }) => allocate(id))
+    const refused = await faultsOf(allocate(crypto.randomUUID()))
+    expect(refused).toEqual([422, ['subnet_id']])
+    const given = (await Promise.all(asks)).flatMap(addresses)
+    const lowest = (index: number) => (index === 3 ? [1, 3, 4] : [1, 2, 3]).map(at => `10.60.${index}.${at}`)
+    expect(given.sort()).toEqual(blocks.flatMap((_, index) => lowest(index)).sort())
+    const { later } = await hub.hub.database.client.begin(async held => {
+      await held`select id from subnets where id = ${blocks[1]!.id} for no key update`
+      const later = [1, 2].map(() => allocate(blocks[1]!.id))
+      await waits('for no key update of s')
+      const others = await Promise.all(
+        [blocks[0]!, blocks[1]!, blocks[2]!].map(({ id }, at) => at !== 1 && allocate(id)),
+      )
+      expect(others.flatMap(answer => (answer ? addresses(answer) : []))).toEqual(['10.60.0.4', '10.60.2.4'])
+      return { later }
+    })
+    expect((await Promise.all(later)).flatMap(addresses).sort()).toEqual(['10.60.1.4', '10.60.1.5'])
+  })
+
+  test('[RES-227] [RES-233] what is free again by itself is given out, however far the search has come', async () => {
+    await company()
+    const one = await subnet('10.61.0.0/27', { quarantine_hours: 1 })
+    const agent = await server()
+    await observe(agent, '10.61.0.2')
+    await observe(agent, '10.61.0.4')
+    const first = (await allocate(one.id, { count: 3 })).body.data
+    expect(first.map((row: Json) => row.address)).toEqual(['10.61.0.1', '10.61.0.3', '10.61.0.5'])
+    // One that is registered and was seen is no longer in the way of the search, one that was only seen is.
+    expect((await call('POST', '/ips', { address: '10.61.0.2' })).status).toBe(201)
+    expect(addresses(await allocate(one.id))).toEqual(['10.61.0.6'])
+    const searched = async () => {
+      const [row] = await hub.hub.database.client`select host(free_from) as at from subnets where id = ${one.id}`
+      return row?.at
+    }
+    expect(await searched()).toBe('10.61.0.4')
+    await observe(agent, '10.61.0.4', 31 * 86_400)
+    await call('POST', `/ips/${first[1].id}/release`, {})
+    expect(addresses(await allocate(one.id))).toEqual(['10.61.0.4'])
+    expect(await searched()).toBe('10.61.0.3')
+    await hub.hub.database.client`
+      update ip_addresses set released_at = now() - interval '2 hours' where id = ${first[1].id}`
+    const again = await Promise.all([1, 2].map(() => allocate(one.id)))
+    expect(again.flatMap(addresses).sort()).toEqual(['10.61.0.3', '10.61.0.7'])
+    expect(addresses(await allocate(one.id))).toEqual(['10.61.0.8'])
+    expect(await searched()).toBe('10.61.0.8')
   })
 
   test('[RES-227] [RES-228] [RES-229] side by side each has its own outcome, and what one is refused stops no other', async () => {

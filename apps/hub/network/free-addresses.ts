@@ -4,13 +4,14 @@ import { sql } from 'drizzle-orm'
 import {
   type AddressRange,
   addressNumber,
-  type Family,
+  familyOf,
   gapsIn,
   numberAddress,
   rangeOfCidr,
   sizeOf,
 } from '../../../core/network/address-range.ts'
 import type { Executor } from '../platform/db/connect.ts'
+import { fixedStatement } from '../platform/db/fixed-statement.ts'
 import { reservedRanges, usableRange } from './subnet-usage.ts'
 
 /** An address that an agent reported within this time is in use, whoever registered it. */
@@ -32,7 +33,7 @@ export type FreeOf = {
 }
 
 /** The blocks right inside a subnet. */
-export async function childBlocks(db: Executor, companyId: string, subnetId: string): Promise<readonly string[]> {
+async function childBlocks(db: Executor, companyId: string, subnetId: string): Promise<readonly string[]> {
   const children = await db.execute<{ cidr: string }>(sql`
     select cidr from subnets where company_id = ${companyId} and parent_id = ${subnetId} and deleted_at is null`)
   return children.map(({ cidr }) => cidr)
@@ -48,83 +49,153 @@ function assignableRanges(subnet: FreeOf, children: readonly string[]): AddressR
   ])
 }
 
-/** A free address, and its row where it was released before. */
-export type FreeAddress = { readonly at: bigint; readonly releasedId: string | null }
+/** A free address, and its row where it was released before, with the time of that. */
+export type FreeAddress = { readonly at: bigint; readonly released: Released | null }
+export type Released = { readonly id: string; readonly atMs: number | null }
 /** One that is registered or was seen; with its row where it was released and is free again. */
-type Known = FreeAddress
-
-/** Known addresses of a range in order, at most so many: registered, resting, seen by agents, or released before. */
-async function knownIn(
-  db: Executor,
-  subnet: FreeOf,
-  range: AddressRange,
-  family: Family,
-  limit: number,
-  down: boolean,
-): Promise<Known[]> {
-  const [from, to] = [numberAddress(range.from, family), numberAddress(range.to, family)]
-  const order = sql.raw(down ? 'desc' : 'asc')
-  // One that is in use in one way and not in another stands first as what is used.
-  const rows = await db.execute<{ address: string; released_id: string | null }>(sql`
-    (select address, case when status = 'released'
-        and (released_at > now() - make_interval(hours => ${subnet.quarantine_hours})) is not true then id end as released_id
-      from ip_addresses where company_id = ${subnet.company_id} and vrf = ${subnet.vrf}
-        and deleted_at is null and address between ${from}::inet and ${to}::inet
-      order by address ${order} limit ${limit})
-    union
-    (select address, null from ip_observations where company_id = ${subnet.company_id}
-      and address between ${from}::inet and ${to}::inet
-      and last_seen_at > now() - make_interval(days => ${OBSERVED_DAYS})
-      order by address ${order} limit ${limit})
-    order by address ${order}, released_id nulls first limit ${limit}`)
-  return rows.flatMap(({ address, released_id }) => {
-    const at = addressNumber(address)
-    return at === null ? [] : [{ at, releasedId: released_id }]
-  })
+type Known = FreeAddress & {
+  /** It is registered: nothing but a change of its row makes it free. */
+  readonly isSettled: boolean
 }
 
+type Found = {
+  readonly free: FreeAddress[]
+  /** From below: the first address on the way that was not free, or was released, and may be free one day by itself. */
+  readonly unsettledAt: bigint | null
+}
+
+/** What a search asks for, and what it is told: known addresses of a range in order, all of them or the first ones. */
+type Search = Generator<AddressRange, Found, { readonly known: readonly Known[]; readonly isAll: boolean }>
+
+/** Looks for the lowest (highest) free addresses of a subnet, at most so many. */
+function* search(subnet: FreeOf, children: readonly string[], countMax: number, down: boolean): Search {
+  const ranges = assignableRanges(subnet, children)
+  const begin = down || subnet.free_from === null ? null : addressNumber(subnet.free_from)
+  const found: FreeAddress[] = []
+  let unsettledAt: bigint | null = null
+  for (const whole of down ? ranges.toReversed() : ranges) {
+    if (begin !== null && whole.to < begin) continue
+    let rest: AddressRange | null = begin !== null && whole.from < begin ? { from: begin, to: whole.to } : whole
+    while (rest && found.length < countMax) {
+      const { known, isAll } = yield rest
+      // One that is registered, and was seen too, stands first as what is registered.
+      unsettledAt ??= known.find(({ at, isSettled }, place) => !isSettled && known[place - 1]?.at !== at)?.at ?? null
+      const edge = isAll ? undefined : known.at(-1)?.at
+      const seen: AddressRange =
+        edge === undefined ? rest : down ? { from: edge, to: rest.to } : { from: rest.from, to: edge }
+      take(found, seen, known, countMax, down)
+      const left: AddressRange = down ? { from: rest.from, to: seen.from - 1n } : { from: seen.to + 1n, to: rest.to }
+      rest = left.from > left.to ? null : left
+    }
+    if (found.length >= countMax) break
+  }
+  return { free: found, unsettledAt }
+}
+
+const knownStatement = (down: boolean) => {
+  const order = sql.raw(down ? 'desc' : 'asc')
+  // One that is in use in one way and not in another stands first as what is used.
+  return fixedStatement<'companyId' | 'ranges' | 'limit'>(
+    value => sql`
+      select r.place, x.address, x.released_id, x.released_at, x.is_settled
+      from jsonb_to_recordset(${value('ranges')}::jsonb) as r (place int, vrf text, hours int, f inet, t inet)
+      cross join lateral (
+        (select address, case when is_free then id end as released_id,
+            case when is_free then released_at end as released_at, status <> 'released' as is_settled
+          from (select address, id, status, released_at, status = 'released'
+              and (released_at > now() - make_interval(hours => r.hours)) is not true as is_free
+            from ip_addresses where company_id = ${value('companyId')}::uuid and vrf = r.vrf and deleted_at is null
+              and address between r.f and r.t
+            order by address ${order} limit ${value('limit')}::int) a)
+        union
+        (select address, null, null, false from ip_observations where company_id = ${value('companyId')}::uuid
+          and address between r.f and r.t and last_seen_at > now() - make_interval(days => ${OBSERVED_DAYS}::int)
+          order by address ${order} limit ${value('limit')}::int)
+        order by address ${order}, released_id nulls first, is_settled desc limit ${value('limit')}::int) x
+      order by r.place, x.address ${order}, x.released_id nulls first, x.is_settled desc`,
+  )
+}
+const [KNOWN_UP, KNOWN_DOWN] = [knownStatement(false), knownStatement(true)]
+
+type KnownRow = {
+  place: number
+  address: string
+  released_id: string | null
+  released_at: string | Date | null
+  is_settled: boolean
+}
+type Place = { readonly subnet: FreeOf; readonly range: AddressRange }
+
+/** Known addresses of each range in order, at most so many: registered, resting, seen by agents, or released before. */
+async function knownIn(db: Executor, places: readonly Place[], limit: number, down: boolean): Promise<Known[][]> {
+  const [first] = places
+  if (!first) return []
+  const ranges = places.map(({ subnet, range }, place) => {
+    const family = familyOf(subnet.cidr)
+    const [f, t] = [numberAddress(range.from, family), numberAddress(range.to, family)]
+    return { place, vrf: subnet.vrf, hours: subnet.quarantine_hours, f, t }
+  })
+  const values = { companyId: first.subnet.company_id, ranges: JSON.stringify(ranges), limit }
+  const rows = await db.execute<KnownRow>((down ? KNOWN_DOWN : KNOWN_UP)(values))
+  const known = places.map((): Known[] => [])
+  for (const { place, address, released_id, released_at, is_settled } of rows) {
+    const at = addressNumber(address)
+    const atMs = released_at === null ? null : new Date(released_at).getTime()
+    const released = released_id === null ? null : { id: released_id, atMs }
+    if (at !== null) known[place]?.push({ at, released, isSettled: is_settled })
+  }
+  return known
+}
+
+/** A subnet of which so many free addresses are wanted, and the blocks right inside it. */
+type Wanted = { readonly subnet: FreeOf; readonly children: readonly string[]; readonly countMax: number }
+
 /**
- * The lowest (highest) free addresses of a subnet, at most so many. From below the search begins at `free_from`, under
- * which nothing is free.
+ * The lowest (highest) free addresses of each of some subnets of a company. From below the search begins at
+ * `free_from`, under which nothing is free.
  */
+export async function freeOfEach(db: Executor, wanted: readonly Wanted[], down: boolean): Promise<Found[]> {
+  const found = wanted.map((): Found => ({ free: [], unsettledAt: null }))
+  let limit = Math.max(FIRST_CHUNK, ...wanted.map(({ countMax }) => countMax * 2))
+  let open = wanted.map(({ subnet, children, countMax }, place) => {
+    const steps = search(subnet, children, countMax, down)
+    return { subnet, steps, place, step: steps.next() }
+  })
+  for (;;) {
+    const places: Place[] = []
+    for (const { subnet, step, place } of open)
+      if (step.done) found[place] = step.value
+      else places.push({ subnet, range: step.value })
+    open = open.filter(({ step }) => !step.done)
+    if (open.length === 0) return found
+    const known = await knownIn(db, places, limit, down)
+    for (const [at, each] of open.entries()) {
+      const of = known[at] ?? []
+      each.step = each.steps.next({ known: of, isAll: of.length < limit })
+    }
+    limit = Math.min(CHUNK_MAX, limit * 4)
+  }
+}
+
+/** The lowest (highest) free addresses of a subnet, at most so many. */
 export async function freeAddresses(
   db: Executor,
   subnet: FreeOf,
   countMax: number,
   down: boolean,
-  children?: readonly string[],
 ): Promise<FreeAddress[]> {
-  const { family } = rangeOfCidr(subnet.cidr)
-  const ranges = assignableRanges(subnet, children ?? (await childBlocks(db, subnet.company_id, subnet.id)))
-  const begin = down || subnet.free_from === null ? null : addressNumber(subnet.free_from)
-  const found: FreeAddress[] = []
-  let chunk = Math.max(FIRST_CHUNK, countMax * 2)
-  for (const whole of down ? ranges.toReversed() : ranges) {
-    if (begin !== null && whole.to < begin) continue
-    let rest: AddressRange | null = begin !== null && whole.from < begin ? { from: begin, to: whole.to } : whole
-    while (rest && found.length < countMax) {
-      const known: Known[] = await knownIn(db, subnet, rest, family, chunk, down)
-      const edge = known.at(-1)?.at
-      const isLast = known.length < chunk || edge === undefined
-      const seen: AddressRange = isLast ? rest : down ? { from: edge, to: rest.to } : { from: rest.from, to: edge }
-      take(found, seen, known, countMax, down)
-      rest = isLast ? null : down ? { from: rest.from, to: seen.from - 1n } : { from: seen.to + 1n, to: rest.to }
-      if (rest && rest.from > rest.to) rest = null
-      chunk = Math.min(CHUNK_MAX, chunk * 4)
-    }
-    if (found.length >= countMax) break
-  }
-  return found
+  const children = await childBlocks(db, subnet.company_id, subnet.id)
+  return (await freeOfEach(db, [{ subnet, children, countMax }], down))[0]?.free ?? []
 }
 
 /** Adds the free addresses of a range, from the end that is asked for. */
 function take(found: FreeAddress[], range: AddressRange, known: readonly Known[], countMax: number, down: boolean) {
-  const taken = known.flatMap(({ at, releasedId }) => (releasedId === null ? [{ from: at, to: at }] : []))
-  const released = new Map(known.map(({ at, releasedId }) => [at, releasedId]))
+  const taken = known.flatMap(({ at, released }) => (released === null ? [{ from: at, to: at }] : []))
+  const releasedAt = new Map(known.map(({ at, released }) => [at, released]))
   const gaps = gapsIn(range, taken)
   for (const { from, to } of down ? gaps.reverse() : gaps)
     for (let at = down ? to : from; from <= at && at <= to && found.length < countMax; at += down ? -1n : 1n)
-      found.push({ at, releasedId: released.get(at) ?? null })
+      found.push({ at, released: releasedAt.get(at) ?? null })
 }
 
 /** The lowest run of free neighbours. Null when there is none. */

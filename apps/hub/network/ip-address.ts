@@ -6,6 +6,7 @@ import { inet, timestamp, uuid as uuidColumn } from 'drizzle-orm/pg-core'
 import { normalAddress } from '../../../core/network/cidr.ts'
 import { recordLinks, recordsOfAddresses } from '../dns/record-links.ts'
 import type { Executor } from '../platform/db/connect.ts'
+import { fixedStatement } from '../platform/db/fixed-statement.ts'
 import { type Tx, together } from '../platform/db/transaction.ts'
 import { invalidField } from '../platform/http/api-error.ts'
 import { type Words, words } from '../platform/http/api-texts.ts'
@@ -94,16 +95,32 @@ async function beforeInserts(writes: readonly NewWrite<IpAddressRow>[]): Promise
   )
 }
 
+// The database counts a new address in the row of its subnet, which whoever gives out its addresses holds: it is locked
+// before the address, else each would wait for what the other has.
+const SUBNETS_AROUND = fixedStatement<'companyId' | 'addresses'>(
+  value => sql`
+    with around as materialized (
+      select x.place, x.address, (select id from subnets where company_id = ${value('companyId')}::uuid
+        and vrf = x.vrf and deleted_at is null and cidr >>= x.address order by masklen(cidr) desc limit 1) as subnet_id
+      from jsonb_to_recordset(${value('addresses')}::jsonb) as x (place int, vrf text, address inet)),
+    held as materialized (
+      select id from subnets where id in (select subnet_id from around) order by id for no key update)
+    select place, subnet_id, (select count(*) from held) as held,
+      (select max(last_seen_at) from ip_observations
+        where company_id = ${value('companyId')}::uuid and address = around.address) as seen_at
+    from around`,
+)
+
+type Around = { place: number; subnet_id: string | null; seen_at: Date | string | null }
+
 /** The narrowest subnet around each address, which stays it until the transaction ends, and when it was seen. */
 async function findSubnets(tx: Tx, addresses: readonly Write<IpAddressRow>['next'][]): Promise<void> {
   const companyId = addresses[0]?.company_id ?? ''
   const asked = addresses.map(({ vrf, address }, place) => ({ place, vrf, address }))
-  const subnets = tx.db.execute<{ place: number; subnet_id: string | null; seen_at: Date | string | null }>(sql`
-    select x.place, (select id from subnets where company_id = ${companyId} and vrf = x.vrf and deleted_at is null
-        and cidr >>= x.address order by masklen(cidr) desc limit 1) as subnet_id,
-      (select max(last_seen_at) from ip_observations where company_id = ${companyId} and address = x.address) as seen_at
-    from jsonb_to_recordset(${JSON.stringify(asked)}::jsonb) as x (place int, vrf text, address inet)`)
-  const [, found] = await together([lockTreeShared(tx, companyId), subnets])
+  const [, found] = await together([
+    lockTreeShared(tx, companyId),
+    tx.db.execute<Around>(SUBNETS_AROUND({ companyId, addresses: JSON.stringify(asked) })),
+  ])
   for (const { place, subnet_id, seen_at } of found) {
     const next = addresses[place]
     if (!next) continue

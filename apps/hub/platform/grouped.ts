@@ -11,7 +11,7 @@ type Waiting<Ask, Result> = {
 /** What waits for a key, and what is called when one more does. */
 type Queue<Ask, Result> = { readonly asks: Waiting<Ask, Result>[]; arrived: () => void }
 
-/** How long the first of those that come back is waited for, while nobody waits, and then each of the others. */
+/** How long the first of those that come back is waited for, and then each of the others. */
 type Gaps = { readonly firstMs: number; readonly nextMs: number }
 
 export class Grouped<Ask, Result> {
@@ -64,11 +64,12 @@ export class Grouped<Ask, Result> {
 
 /** Waits until as many wait as before, or until nobody came for a while. */
 async function comeBack<Ask, Result>(queue: Queue<Ask, Result>, before: number, gaps: Gaps): Promise<void> {
-  for (let isComing = true; isComing && queue.asks.length < before; ) {
-    const { promise, resolve } = Promise.withResolvers<boolean>()
-    const timer = setTimeout(() => resolve(false), queue.asks.length === 0 ? gaps.firstMs : gaps.nextMs)
-    queue.arrived = () => resolve(true)
-    isComing = await promise
+  // Who waits already came while the others were at work: those are only now being answered.
+  for (let waitMs = gaps.firstMs; waitMs > 0 && queue.asks.length < before; ) {
+    const { promise, resolve } = Promise.withResolvers<number>()
+    const timer = setTimeout(() => resolve(0), waitMs)
+    queue.arrived = () => resolve(gaps.nextMs)
+    waitMs = await promise
     clearTimeout(timer)
   }
 }

@@ -97,10 +97,6 @@ export async function lockRow<Row extends CommonRow>(
   return foundRow(kind, tx.db, companyId, id, which, true)
 }
 
-/** The same, for who has locked what comes first. */
-export const lockRowAlone = <Row extends CommonRow>(kind: Kind<Row>, tx: Tx, companyId: string, id: string) =>
-  foundRow(kind, tx.db, companyId, id, 'kept', true)
-
 /** The resources of the company with these ids, in no order. */
 export async function rowsOfIds<Row extends CommonRow>(
   kind: Kind<Row>,
