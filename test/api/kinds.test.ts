@@ -102,6 +102,13 @@ for (const kind of kinds.filter(each => has(each, 'list', 'create', 'change', 'd
       expect(text).toContain(`keep_search_document('${info.kind}'`)
       // Addresses have one of their own, which does not turn the row into JSON.
       expect(text).toContain(info.kind === 'ip_address' ? 'keep_ip_address_text()' : 'keep_search_text(')
+      const [, nameColumn = '', words = '', exact = ''] =
+        /keep_search_document\('\w+', '(\w+)', '([\w,]*)', '([\w,]*)'\)/.exec(text) ?? []
+      const found = { text: [nameColumn, 'tags', ...words.split(',')], exact: exact.split(',') }
+      const forgotten = Object.entries(kind.fields).flatMap(([name, { search }]) =>
+        search === undefined || found[search].includes(name) ? [] : [`${name} is not searched by ${search}`],
+      )
+      expect(forgotten).toEqual([])
     })
 
     test("[RES-002] [RES-003] [RES-007] what is another company's is not listed, and its id is unknown", async () => {

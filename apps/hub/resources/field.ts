@@ -35,7 +35,7 @@ type Traits = {
   readonly filter?: true
   /** Lists can be sorted by it. */
   readonly sort?: true
-  /** Search finds the resource by its exact value, or by words in it. */
+  /** Search finds the resource by its exact value, or by words in it: the triggers of its table must name it. */
   readonly search?: 'exact' | 'text'
   /** The value belongs to this list of options; while that is strict, other values are refused. */
   readonly options?: string
