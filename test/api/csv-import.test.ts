@@ -59,8 +59,9 @@ test('[RES-036] a file of many rows takes no more statements than one of few', a
       expect(await counts('/ips', `address\n${addresses.join('\n')}\n`)).toEqual([count, 0, 0])
     })
   const few = await statements(1, 5)
-  // The clock of the hub may send some beside them.
-  expect(await statements(2, 200)).toBeLessThan(few + 50)
+  // The clock of the hub may send some beside them, now and then.
+  const many = [await statements(2, 200), await statements(3, 200), await statements(4, 200)]
+  expect(Math.min(...many)).toBeLessThan(few + 50)
 })
 
 test('[RES-036] the columns of the file are changed, an empty cell removes, and a trial writes nothing', async () => {

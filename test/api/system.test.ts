@@ -115,7 +115,8 @@ describe('workers', () => {
     const workers = async (by: Call): Promise<Json[]> => (await by('GET', '/queues/workers')).body.data
     const ids = [hub.hub.processId, peer.hub.processId].sort()
     expect((await workers(root)).map(worker => worker.id).sort()).toEqual(ids)
-    const third = new Executable('hub', ['serve', '--database-url', hub.databaseUrl], join(folder, 'ready.json'))
+    const words = ['serve', '--database-url', hub.databaseUrl]
+    const third = new Executable('hub', [...words, '--listen', '127.0.0.1:0'], join(folder, 'ready.json'))
     await third.start()
     const killed = (await workers(root)).find(worker => !ids.includes(worker.id))
     expect(killed).toMatchObject({ state: 'alive' })

@@ -204,6 +204,8 @@ describe('a hub that fails', () => {
     bench.send()
     await until('the other company', () => bench.hub.taken.length === 3)
     await until('the refusal', () => bench.hub.to('/events').length >= 2)
+    // Only then is it known when to come again: the clock must not be moved before.
+    await bench.sender.idle(slow)
     isRefusing = false
     bench.clockMs = 119_000
     await bench.reports(quick, 1)
