@@ -1,4 +1,5 @@
 // What happened to an alert, newest first: its events, what people did and wrote; and who was told of it.
+import type { EventType } from '../../../../../../core/alerting/evaluate/event.ts'
 import type { AlertView } from '../../../views/alert.ts'
 import { alertsWords } from '../../../words/alerts.ts'
 import { valueText } from '../../format.ts'
@@ -7,7 +8,7 @@ import { textsOf } from '../../session.ts'
 
 const t = textsOf(alertsWords)
 
-const eventTexts: Readonly<Record<string, keyof typeof alertsWords>> = {
+const eventTexts: Readonly<Record<EventType, keyof typeof alertsWords>> = {
   'alert.opened': 'event_opened',
   'alert.reminder': 'event_reminder',
   'alert.resolved': 'event_resolved',
@@ -19,11 +20,14 @@ const eventTexts: Readonly<Record<string, keyof typeof alertsWords>> = {
   group_resolved: 'event_group_resolved',
 }
 
+/** Of a hub that is newer than this page another may come: its name stands for it. */
+const isKnown = (type: string): type is EventType => Object.hasOwn(eventTexts, type)
+
 type Entry = { readonly id: string; readonly atMs: number; readonly what: string; readonly text: string }
 
 function entriesOf({ alert, comments, events }: AlertView): Entry[] {
   const ofEvents = events.map(({ id, type, atMs, value }): Entry => {
-    const text = Object.hasOwn(eventTexts, type) ? eventTexts[type] : undefined
+    const text = isKnown(type) ? eventTexts[type] : undefined
     return {
       id,
       atMs,
