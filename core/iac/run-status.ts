@@ -1,7 +1,7 @@
 // What becomes of a run (decisions G-125, G-183; resources.md ): its status from its items, which items
 // an apply takes, and the title of one that has none.
 
-import type { TicketState } from '../lifecycle/approval-steps.ts'
+import type { TicketState } from '../lifecycle/approval-ticket.ts'
 
 export type ItemAction = 'create' | 'update' | 'delete' | 'none'
 export type ItemStatus = 'planned' | 'applied' | 'skipped' | 'failed'

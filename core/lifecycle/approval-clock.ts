@@ -1,6 +1,7 @@
 // What time does to an approval ticket (resources.md; decision G-128): when a step is due, what happens
 // when it is overdue, when the ticket expires. Nothing is approved by the passing of time.
-import { decide, type Moved, stepOf, type Ticket } from './approval-steps.ts'
+import { decide, type Moved } from './approval-steps.ts'
+import { stepOf, type Ticket } from './approval-ticket.ts'
 
 const HOUR_MS = 3_600_000
 const DUE_SOON_SHARE = 0.25

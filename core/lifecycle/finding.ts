@@ -1,5 +1,5 @@
 // The life of a security finding: what each event of the matcher makes of it (document 3 "Finding status"; decisions
-// G-153, G-154, G-169, G-170, G-194).
+// G-153, G-154, G-169, G-170, G-194). Whether a finding is gone, and why: core/matching/finding-changes.ts.
 import type { FindingColumns, ResolvedReason } from '../matching/finding-event.ts'
 import { type Rating, rate } from './finding-rating.ts'
 

@@ -2,7 +2,7 @@
 // database only, never on a server: so it is made once for the fleet (MAT-180).
 import type { AdvisoryReader, Affected, FixChannel, FixStatus, Rule } from './advisory.ts'
 import { baseRelease } from './host-release.ts'
-import { isKernelImage, isKernelSource, sourceOf } from './kernel.ts'
+import { isKernelImage, isKernelSource, sourceOf } from './kernel-names.ts'
 import type { MatchOptions } from './match-options.ts'
 import type { PackageInstance } from './package-instance.ts'
 import { fixesPassed, rankedRules, UNRANKED } from './ranked-rules.ts'

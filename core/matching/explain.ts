@@ -20,7 +20,7 @@ import {
 import type { MatchStatus, ReleaseSupport } from './finding-event.ts'
 import { type HostInfo, type HostMatch, hostMatch } from './host-match.ts'
 import { ecosystemOf } from './host-release.ts'
-import { isRunning } from './kernel.ts'
+import { isRunning } from './kernel-names.ts'
 import type { MatchOptions } from './match-options.ts'
 import { instancesOfReport, type PackageInstance } from './package-instance.ts'
 import type { Report } from './report-schema.ts'

@@ -4,7 +4,7 @@ import { packageKeyOf } from './evaluate.ts'
 import type { FindingColumns, ResolvedReason } from './finding-event.ts'
 import { distroOf } from './findings-of-host.ts'
 import type { HostInfo, HostMatch } from './host-match.ts'
-import { isKernelImage, isRunning } from './kernel.ts'
+import { isKernelImage, isRunning } from './kernel-names.ts'
 import type { PackageInstance } from './package-instance.ts'
 import { isThirdParty } from './third-party.ts'
 

@@ -1,9 +1,9 @@
 // Collects one report of a system (MAT-020, MAT-021): of this host, or of the files below a folder, with no kernel.
 import { release, version } from 'node:os'
 import { parseProcStat } from '../../../core/agent/proc-cpu.ts'
-import { kernelState } from '../../../core/matching/installed-kernels.ts'
 import { apkBranch, osOf } from '../../../core/matching/os-release.ts'
 import { packageColumns } from '../../../core/matching/package-list.ts'
+import { kernelState } from '../../../core/matching/reboot-required.ts'
 import type { Report, ScanErrorCode } from '../../../core/matching/report-schema.ts'
 import { isValidVersion } from '../../../core/matching/version.ts'
 import { sha256Hex } from '../../../core/series/hash.ts'

@@ -1,7 +1,7 @@
 // REST: /me (group "My account"): the caller itself. Tokens and passwords are managed elsewhere, on purpose.
 import { Type } from '@sinclair/typebox'
 import { auditCollection } from '../audit/audit-list.ts'
-import { usableCompanies } from '../identity/authenticate.ts'
+import { usableCompanies } from '../identity/company-of-caller.ts'
 import { languages } from '../platform/http/api-texts.ts'
 import { list } from '../platform/http/list.ts'
 import { oneOf, text, timeZone } from '../platform/http/request-schema.ts'

@@ -1,7 +1,7 @@
 // Who belongs to the approvers of a step now (resources.md R-044): named persons, a role, a team of the company.
-// Who of them may decide, and how many must: core/lifecycle/approval-steps.ts.
+// Who of them may decide, and how many must: core/lifecycle/may-decide.ts.
 import { type SQL, sql } from 'drizzle-orm'
-import type { Approvers, StepPeople } from '../../../core/lifecycle/approval-steps.ts'
+import type { Approvers, StepPeople } from '../../../core/lifecycle/approval-ticket.ts'
 import { holds } from '../notifications/recipients.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { uuidList } from '../platform/db/transaction.ts'

@@ -1,7 +1,8 @@
 // What follows from a ticket that moved: who is told, and what becomes of its item (resources.md ).
 import { sql } from 'drizzle-orm'
 import { slaDueAtMs } from '../../../core/lifecycle/approval-clock.ts'
-import { deciders, isBlocked, type Moved, type TicketEffect } from '../../../core/lifecycle/approval-steps.ts'
+import type { Moved, TicketEffect } from '../../../core/lifecycle/approval-steps.ts'
+import { deciders, isBlocked } from '../../../core/lifecycle/may-decide.ts'
 import type { Hub } from '../hub-context.ts'
 import { type ApprovalMessage, tellApproval } from '../notifications/approval-messages.ts'
 import { type ApprovalType, decisionWords } from '../notifications/approval-texts.ts'

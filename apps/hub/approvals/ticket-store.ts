@@ -2,14 +2,8 @@
 import { and, asc, eq, sql } from 'drizzle-orm'
 import { assert } from '../../../core/assert.ts'
 import { slaDueAtMs } from '../../../core/lifecycle/approval-clock.ts'
-import {
-  type Approvers,
-  type Decision,
-  type Delegation,
-  delegatesOf,
-  type StepPeople,
-  type Ticket,
-} from '../../../core/lifecycle/approval-steps.ts'
+import type { Approvers, Decision, Delegation, StepPeople, Ticket } from '../../../core/lifecycle/approval-ticket.ts'
+import { delegatesOf } from '../../../core/lifecycle/may-decide.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { approvalEvents, approvalTickets } from '../platform/db/schema-iac.ts'
 import { isAnyOf, type Tx } from '../platform/db/transaction.ts'

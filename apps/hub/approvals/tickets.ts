@@ -2,14 +2,9 @@
 // of two decisions at once the second sees the first.
 import { randomUUID } from 'node:crypto'
 import { and, eq, sql } from 'drizzle-orm'
-import {
-  type Decision,
-  decide,
-  delegation,
-  mayDecide,
-  type Refusal,
-  type Ticket,
-} from '../../../core/lifecycle/approval-steps.ts'
+import { decide, delegation } from '../../../core/lifecycle/approval-steps.ts'
+import type { Decision, Ticket } from '../../../core/lifecycle/approval-ticket.ts'
+import { mayDecide, type Refusal } from '../../../core/lifecycle/may-decide.ts'
 import { auditRequest } from '../audit/audit.ts'
 import { approvalTickets } from '../platform/db/schema-iac.ts'
 import { inTransaction, type Tx } from '../platform/db/transaction.ts'

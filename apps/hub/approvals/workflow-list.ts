@@ -2,7 +2,7 @@
 import { asc, eq, type SQL, sql } from 'drizzle-orm'
 import { alias } from 'drizzle-orm/pg-core'
 import { manifestKindNames } from '../../../core/iac/kind-names.ts'
-import type { Approvers } from '../../../core/lifecycle/approval-steps.ts'
+import type { Approvers } from '../../../core/lifecycle/approval-ticket.ts'
 import { approvalWorkflows } from '../platform/db/schema-iac.ts'
 import { users } from '../platform/db/schema-identity.ts'
 import { collection, filter, isOn, ofCompany, search } from '../platform/http/collection.ts'

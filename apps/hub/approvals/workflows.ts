@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { eq, sql } from 'drizzle-orm'
-import type { Approvers } from '../../../core/lifecycle/approval-steps.ts'
+import type { Approvers } from '../../../core/lifecycle/approval-ticket.ts'
 import { recorded, UNCHANGED } from '../audit/change-with-audit.ts'
 import { rolesFor } from '../identity/role-list.ts'
 import { type Executor, violatedUniqueIndex } from '../platform/db/connect.ts'

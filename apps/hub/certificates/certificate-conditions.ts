@@ -1,5 +1,6 @@
 // What the hub finds wrong with a certificate, from what is stored of it and the clock: expiry in stages, the
-// chain, host names, and what is served where. Also when the clock alone will change that.
+// chain, host names, and what is served where. Also when the clock alone will change that. Days of the stages:
+// apps/hub/system-state/setting-definitions.ts.
 
 import type { Finding } from '../resources/conditions.ts'
 import type { BothLanguages, ConditionSeverity, ConditionText } from '../resources/kind-info.ts'

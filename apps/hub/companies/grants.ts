@@ -1,7 +1,7 @@
 // Grants: who may work in a company below their own, through X-Company-Id (decision G-04).
 import { and, asc, eq, sql } from 'drizzle-orm'
 import { auditRequest } from '../audit/audit.ts'
-import { refuseActOn } from '../identity/may-act-on.ts'
+import { refuseActOn } from '../identity/may-act-on-person.ts'
 import { referredUser } from '../identity/users-and-roles.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { userCompanyGrants, users } from '../platform/db/schema-identity.ts'

@@ -3,7 +3,7 @@
 // together with what it does: a hub that dies in between leaves it undone or done, and whoever goes on sees which.
 import { and, asc, eq, sql } from 'drizzle-orm'
 import { approvalOf, decideItem, type ItemStatus, statusAfterApply } from '../../../core/iac/run-status.ts'
-import type { TicketState } from '../../../core/lifecycle/approval-steps.ts'
+import type { TicketState } from '../../../core/lifecycle/approval-ticket.ts'
 import type { Hub } from '../hub-context.ts'
 import { iacItems, iacRuns } from '../platform/db/schema-iac.ts'
 import { inTransaction, lockCompany, type Tx } from '../platform/db/transaction.ts'

@@ -1,7 +1,7 @@
 // The companies whose resources the manifests of a caller may name (decision G-126): the caller's own and those granted
 // below it; for super administrators every company.
 import { sql } from 'drizzle-orm'
-import { usableCompanies } from '../identity/authenticate.ts'
+import { usableCompanies } from '../identity/company-of-caller.ts'
 import { uuidList } from '../platform/db/transaction.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import type { UsableCompanies } from './manifest.ts'

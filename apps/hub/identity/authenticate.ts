@@ -2,7 +2,7 @@
 // (decisions G-02, G-03, G-04, G-12). All of it is read from the database at every request, so a lost permission is
 // lost at once.
 
-import { type SQL, sql } from 'drizzle-orm'
+import { sql } from 'drizzle-orm'
 import { LRUCache } from 'lru-cache'
 import type { IncomingRequest } from '../../http/http-request.ts'
 import type { Executor } from '../platform/db/connect.ts'
@@ -11,7 +11,7 @@ import { Grouped } from '../platform/grouped.ts'
 import { ApiError } from '../platform/http/api-error.ts'
 import { words } from '../platform/http/api-texts.ts'
 import { type Caller, type Identity, sessionCookie } from '../platform/http/caller.ts'
-import { isUuid } from '../platform/http/request-schema.ts'
+import { companyOf } from './company-of-caller.ts'
 import { refuseForeign } from './csrf.ts'
 import { effectivePermissions, expandPermissions, grantsAll, type Limits } from './permission-keys.ts'
 import { tokenHash } from './secrets.ts'
@@ -256,61 +256,6 @@ export async function authenticate(db: Executor, request: IncomingRequest): Prom
   const changes = request.method !== 'GET' && request.method !== 'HEAD'
   if (changes) refuseForeign(request.headers, caller)
   return caller
-}
-
-const companyRefused = (): ApiError =>
-  new ApiError(403, 'forbidden', words('company_not_allowed'), { reason: 'company_not_allowed' })
-
-/**
- * Whether the user was granted the company `t` when the token was made and still is: the token does not get later
- * grants.
- */
-const grantedWhenMade = (userId: string, at: string): SQL => sql`exists (
-  select 1 from user_company_grants g
-  where g.user_id = ${userId} and g.company_id = t.id and g.created_at <= ${at}::timestamptz)`
-
-/**
- * Which of the companies `t` below the caller's own were granted. A token made by another user reaches the companies
- * that both may reach.
- */
-function isGranted({ user, madeBy }: Caller): SQL {
-  if (madeBy === null)
-    return sql`exists (select 1 from user_company_grants g where g.user_id = ${user.id} and g.company_id = t.id)`
-  const byUser = grantedWhenMade(user.id, madeBy.at)
-  return madeBy.superAdmin ? byUser : sql`${byUser} and ${grantedWhenMade(madeBy.id, madeBy.at)}`
-}
-
-/** The companies, the caller's own first, that X-Company-Id may name: granted descendants (decision G-04). */
-export async function usableCompanies(db: Executor, caller: Caller): Promise<{ id: string; name: string }[]> {
-  if (caller.user.companyId === null) return []
-  const rows = await db.execute<{ id: string; name: string }>(sql`
-    with recursive tree as (
-      select id, name, 0 as depth from companies where id = ${caller.user.companyId}
-      union all select c.id, c.name, t.depth + 1 from companies c join tree t on c.parent_id = t.id
-        where c.deleted_at is null and t.depth < 32
-    )
-    select t.id, t.name from tree t where t.depth = 0 or ${isGranted(caller)} order by t.depth, t.name`)
-  return [...rows]
-}
-
-/** The company to work in. Throws 403 company_not_allowed for one outside the caller's scope. */
-export async function companyOf(db: Executor, caller: Caller, header: string | null): Promise<string> {
-  const own = caller.user.companyId
-  if (header === null || header.trim() === '') {
-    if (own === null) throw companyRefused()
-    return own
-  }
-  const asked = header.trim().toLowerCase()
-  if (!isUuid(asked)) throw companyRefused()
-  if (asked === own) return own
-  if (caller.user.superAdmin) {
-    const rows = await db.execute(sql`select 1 from companies where id = ${asked} and deleted_at is null`)
-    if (rows.length === 0) throw companyRefused()
-    return asked
-  }
-  const usable = await usableCompanies(db, caller)
-  if (!usable.some(company => company.id === asked)) throw companyRefused()
-  return asked
 }
 
 /** The implementation that the request pipeline uses. */

@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { sql } from 'drizzle-orm'
 import type { Hub } from '../hub-context.ts'
-import { usableCompanies } from '../identity/authenticate.ts'
+import { usableCompanies } from '../identity/company-of-caller.ts'
 import { isPlatformSet } from '../notifications/app-push.ts'
 import { DEFAULT_LEVELS, levels } from '../notifications/default-levels.ts'
 import { preferencesOf, setPreferences } from '../notifications/notifications.ts'

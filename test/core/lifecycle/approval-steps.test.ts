@@ -1,15 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import { slaStateOf, tick } from '../../../core/lifecycle/approval-clock.ts'
-import {
-  decide,
-  deciders,
-  delegation,
-  isBlocked,
-  mayDecide,
-  type StepPeople,
-  type StepRule,
-  type Ticket,
-} from '../../../core/lifecycle/approval-steps.ts'
+import { decide, delegation } from '../../../core/lifecycle/approval-steps.ts'
+import type { StepPeople, StepRule, Ticket } from '../../../core/lifecycle/approval-ticket.ts'
+import { deciders, isBlocked, mayDecide } from '../../../core/lifecycle/may-decide.ts'
 import { workflowsFor } from '../../../core/lifecycle/workflows-needed.ts'
 
 const HOUR_MS = 3_600_000

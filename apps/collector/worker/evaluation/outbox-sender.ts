@@ -12,7 +12,7 @@ import { describeResponse, type HubResponse } from '../../../hub-link/hub-connec
 import { judgeBatch } from '../../../hub-link/judge-batch.ts'
 import type { HubClient } from '../../hub-link/hub-client.ts'
 import type { OutboxRow, OutboxStore, SetAsideKey } from '../../store/outbox-store.ts'
-import { type Patience, SetAside, usualPatience } from './set-aside.ts'
+import { type Patience, SetAside, usualPatience } from './events-set-aside.ts'
 
 const BACKOFF = { startMs: 1_000, capMs: 60_000 }
 /** The poll interval of the outbox, for events that no wake-up announced. */

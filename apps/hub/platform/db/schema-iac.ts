@@ -3,7 +3,7 @@ import { bigint, boolean, integer, jsonb, pgTable, primaryKey, text, timestamp, 
 import type { ItemAction, ItemStatus, RunStatus } from '../../../../core/iac/run-status.ts'
 import type { FieldDiff } from '../../../../core/iac/spec-diff.ts'
 import type { Unchecked } from '../../../../core/json-object.ts'
-import type { Approvers, StepRule, TicketState, WorkflowRule } from '../../../../core/lifecycle/approval-steps.ts'
+import type { Approvers, StepRule, TicketState, WorkflowRule } from '../../../../core/lifecycle/approval-ticket.ts'
 import type { WorkflowMatch } from '../../../../core/lifecycle/workflows-needed.ts'
 
 const at = (name: string) => timestamp(name, { withTimezone: true, precision: 3, mode: 'date' })

@@ -2,7 +2,8 @@
 
 import { sql } from 'drizzle-orm'
 import type { Hub } from '../../hub-context.ts'
-import { authenticate, companyOf } from '../../identity/authenticate.ts'
+import { authenticate } from '../../identity/authenticate.ts'
+import { companyOf } from '../../identity/company-of-caller.ts'
 import { clientAddress } from '../../platform/http/addresses.ts'
 import { ApiError, notFound, permissionDenied, tooManyRequests } from '../../platform/http/api-error.ts'
 import { words } from '../../platform/http/api-texts.ts'

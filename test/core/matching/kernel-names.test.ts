@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { isKernelImage, isKernelSource, isRunning, kernelKind, sourceOf } from '../../../core/matching/kernel.ts'
+import { isKernelImage, isKernelSource, isRunning, kernelKind, sourceOf } from '../../../core/matching/kernel-names.ts'
 import { DEFAULT_MATCH_OPTIONS } from '../../../core/matching/match-options.ts'
 import { matchReport } from '../../../core/matching/match-report.ts'
 import { instancesOfReport, type PackageInstance } from '../../../core/matching/package-instance.ts'

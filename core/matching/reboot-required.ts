@@ -1,5 +1,5 @@
 // Which installed kernel runs, and whether a newer one of its kind waits for a new start (MAT-017, MAT-019, section 6).
-import { isKernelImage, isRunning, kernelKind, replacesAtReboot } from './kernel.ts'
+import { isKernelImage, isRunning, kernelKind, replacesAtReboot } from './kernel-names.ts'
 import type { PackageInstance } from './package-instance.ts'
 import type { InstalledPackage } from './package-list.ts'
 import type { PackageSystem } from './report-schema.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import { kernelState } from '../../../core/matching/installed-kernels.ts'
 import type { InstalledPackage } from '../../../core/matching/package-list.ts'
+import { kernelState } from '../../../core/matching/reboot-required.ts'
 import type { PackageSystem } from '../../../core/matching/report-schema.ts'
 
 /** Packages as `name version`, with the arch of rpm's kernels. */
