@@ -92,30 +92,18 @@ function* search(subnet: FreeOf, children: readonly string[], countMax: number, 
   return { free: found, unsettledAt }
 }
 
-const knownStatement = (down: boolean) => {
-  const order = sql.raw(down ? 'desc' : 'asc')
+const knownStatement = (end: 'up' | 'down') =>
   // One that is in use in one way and not in another stands first as what is used.
-  return fixedStatement<'companyId' | 'ranges' | 'limit'>(
+  fixedStatement<'companyId' | 'ranges' | 'limit'>(
     value => sql`
       select r.place, x.address, x.released_id, x.released_at, x.is_settled
       from jsonb_to_recordset(${value('ranges')}::jsonb) as r (place int, vrf text, hours int, f inet, t inet)
-      cross join lateral (
-        (select address, case when is_free then id end as released_id,
-            case when is_free then released_at end as released_at, status <> 'released' as is_settled
-          from (select address, id, status, released_at, status = 'released'
-              and (released_at > now() - make_interval(hours => r.hours)) is not true as is_free
-            from ip_addresses where company_id = ${value('companyId')}::uuid and vrf = r.vrf and deleted_at is null
-              and address between r.f and r.t
-            order by address ${order} limit ${value('limit')}::int) a)
-        union
-        (select address, null, null, false from ip_observations where company_id = ${value('companyId')}::uuid
-          and address between r.f and r.t and last_seen_at > now() - make_interval(days => ${OBSERVED_DAYS}::int)
-          order by address ${order} limit ${value('limit')}::int)
-        order by address ${order}, released_id nulls first, is_settled desc limit ${value('limit')}::int) x
-      order by r.place, x.address ${order}, x.released_id nulls first, x.is_settled desc`,
+      cross join lateral ${sql.raw(`known_addresses_${end}`)}(${value('companyId')}::uuid, r.vrf, r.f, r.t, r.hours,
+        ${OBSERVED_DAYS}::int, ${value('limit')}::int) with ordinality as x
+        (address, released_id, released_at, is_settled, at)
+      order by r.place, x.at`,
   )
-}
-const [KNOWN_UP, KNOWN_DOWN] = [knownStatement(false), knownStatement(true)]
+const [KNOWN_UP, KNOWN_DOWN] = [knownStatement('up'), knownStatement('down')]
 
 type KnownRow = {
   place: number

@@ -67,6 +67,8 @@ import untriedItems from '../../../../sql/hub/0069_untried_items.sql' with { typ
 import dueSoonIndex from '../../../../sql/hub/0070_due_soon_index.sql' with { type: 'text' }
 import fileLists from '../../../../sql/hub/0073_file_lists.sql' with { type: 'text' }
 import addressRows from '../../../../sql/hub/0080_address_rows.sql' with { type: 'text' }
+import knownAddresses from '../../../../sql/hub/0081_known_addresses.sql' with { type: 'text' }
+import addressMoves from '../../../../sql/hub/0082_address_moves.sql' with { type: 'text' }
 import describedRecords from '../../../../sql/hub/0086_described_records.sql' with { type: 'text' }
 
 type Migration = { readonly number: number; readonly name: string; readonly sql: string }
@@ -138,6 +140,8 @@ export const migrations: readonly Migration[] = [
   { number: 70, name: 'due_soon_index', sql: dueSoonIndex },
   { number: 73, name: 'file_lists', sql: fileLists },
   { number: 80, name: 'address_rows', sql: addressRows },
+  { number: 81, name: 'known_addresses', sql: knownAddresses },
+  { number: 82, name: 'address_moves', sql: addressMoves },
   { number: 86, name: 'described_records', sql: describedRecords },
 ]
 
