@@ -139,7 +139,7 @@ describe('[RES-247] among addresses of a /12 of which every other is taken', () 
     for (const from of ['first', 'last']) {
       const { statements, blocks } = await work('/ips/allocate', { subnet_id: subnet, from })
       expect(statements).toBeLessThan(STATEMENTS_MAX)
-      // What belongs to a write takes about 150, by how the rows of other tables happen to lie; all addresses are 170 more.
+      // What belongs to a write takes about 150, by how other tables happen to lie; all addresses are 170 more.
       expect(blocks).toBeLessThan(220)
     }
   })
