@@ -1,6 +1,6 @@
 // How a check stands on a server, and since which hour: from the last result of each hour and its share of good ones.
 import { expect, test } from 'bun:test'
-import { standingOf } from '../../apps/hub/web/views/server/records.ts'
+import { isStale, standingOf } from '../../apps/hub/web/views/server/records.ts'
 
 const HOUR_MS = 3_600_000
 const NOW_MS = Date.UTC(2026, 10, 23, 12, 20)
@@ -29,4 +29,10 @@ for (const [name, lasts, shares, isWell, sinceMs] of cases)
 
 test('the beginning of an hour is one by the clock, also at the full hour itself', () => {
   expect(standingOf(day(1, 0), day(1, 0), hour(12) + HOUR_MS).sinceMs).toBe(hour(12))
+})
+
+test('a result is out of date when several of its interval are missing, and one without a time is not judged', () => {
+  const minutesAgo = (minutes: number) => NOW_MS - minutes * 60_000
+  expect([isStale(minutesAgo(4), 60, NOW_MS), isStale(minutesAgo(6), 60, NOW_MS)]).toEqual([false, true])
+  expect([isStale(minutesAgo(90), 3600, NOW_MS), isStale(null, 60, NOW_MS)]).toEqual([false, false])
 })

@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { addUpFindingCounts } from '../../../apps/hub/security/findings/finding-page.ts'
+import { parseFilter, termText } from '../../../apps/hub/web/address/filter-language.ts'
 import { type Json, type Tenant, TestHub } from '../../api/hub-harness.ts'
 import { enroll, eventOf, findingPayload, type Host, opened, scannedPayload, send } from '../../api/security-event.ts'
 import { closeContexts, violationsOf, visitAs } from '../browser.ts'
@@ -146,6 +147,13 @@ test('findings are read by vulnerability: on which servers it is open, what to d
   await page.getByRole('row').getByRole('link', { name: 'web-1' }).waitFor()
   expect(await treeFault('vulnerability', page)).toEqual([])
   await expectWellMade(page)
+  const { client } = hub.hub.database
+  await client`update security_findings set sla_due_at = now() - interval '1 day' where vuln_id = 'CVE-2026-0003'`
+  const late = await visit(
+    new URL(page.url()).pathname.replace(/^.c.[^/]+/, '').replace('CVE-2026-0002', 'cve-2026-0003'),
+  )
+  await late.getByRole('heading', { name: 'CVE-2026-0003' }).waitFor()
+  await late.getByText('The first is overdue, it was due').waitFor()
   await page.getByRole('link', { name: 'All findings of CVE-2026-0002' }).click()
   await page.getByRole('rowheader', { name: 'CVE-2026-0002' }).waitFor()
 }, 240_000)
@@ -183,6 +191,16 @@ test('groups hold the findings that the list has, of one server as of all, in or
   const last = await groupsOf(`&${all}&offset=900`)
   expect([last.matching, last.offset, brief(last)]).toEqual([3, 2, expected.slice(2)])
   expect(brief(await groupsOf('&q=server:no-such-server'))).toEqual([])
+  const { groups } = await groupsOf('&q=state:accepted')
+  expect(groups.map(({ findings, open }: Json) => [findings, open])).toEqual([[1, 0]])
+  // A vulnerability has one page, in whatever case its name is typed; what is past its term is told as such there.
+  const typed = await (await askView(hub.url, session, 'vulnerability', '&cve=cve-2026-0002')).json()
+  expect(typed).toMatchObject({ vulnId: 'CVE-2026-0002', moreRemedies: 0 })
+  for (const value of ['<b>', '>=5', '"a" b', 'x', 'server:y', '-z'])
+    for (const key of ['server', null]) {
+      const term = { key, isExcluded: false, operator: '=', value } as const
+      expect(parseFilter(termText(term))).toEqual([term])
+    }
   const other = await hub.tenant(undefined, { planCode: 'business' })
   const stranger = await logIn(hub.url, (await newPerson(hub, other.companyId)).email)
   const theirs = await askView(hub.url, stranger, 'findings', '&group=cve')

@@ -5,6 +5,7 @@ import type { Page } from 'playwright-core'
 import { type Json, type Tenant, TestHub } from '../../api/hub-harness.ts'
 import { MatcherListener } from '../../api/matcher-listener.ts'
 import { enroll, eventOf, findingPayload, type Host, opened, scannedPayload, send } from '../../api/security-event.ts'
+import { until } from '../../support/until.ts'
 import { closeContexts, violationsOf, visitAs } from '../browser.ts'
 import { treeFault } from '../page-trees.ts'
 import { askView, logIn, newPerson } from '../visitor.ts'
@@ -150,6 +151,22 @@ test('[SECU-005] packages of a server are found by name and paged, and a matcher
   await page.getByRole('rowheader', { name: 'zlib1g' }).waitFor()
   await page.getByRole('button', { name: 'From the first' }).click()
   await page.getByRole('rowheader', { name: 'libssl3' }).waitFor()
+  // Back undoes the search in the field too.
+  await page.evaluate("history.pushState(null, '', location.pathname + '?tab=packages&q=zlib')")
+  await page.goBack()
+  await page.goForward()
+  await until('the field says what is searched', async () => (await find.inputValue()) === 'zlib')
+  const session = await logIn(hub.url, (await newPerson(hub, tenant.companyId)).email)
+  const cursor = 'c'.repeat(4_000)
+  let asked: string | null = null
+  matcher.answers(({ search }) => {
+    asked = search.get('cursor')
+    return { status: 404, body: {} }
+  })
+  await askView(hub.url, session, 'server-packages', `&server=${serverId}&cursor=${cursor}`)
+  expect(asked as string | null).toBe(cursor)
+  await tenant.call('DELETE', `/servers/${serverId}`)
+  await page.getByText('This server was deleted: its packages are not known any more.').waitFor()
 }, 240_000)
 
 test('who may not see findings has no tab of them, and another company gets nothing of the server', async () => {

@@ -21,6 +21,7 @@ type VulnerabilityGroup = {
   readonly priority: (typeof priorities)[number]
   readonly kev: boolean
   readonly findings: number
+  readonly open: number
   /** Of these findings, how many are mended by an upgrade. */
   readonly fixed: number
   readonly packages: number
@@ -28,8 +29,8 @@ type VulnerabilityGroup = {
 
 type GroupsPage = { readonly total: number; readonly groups: readonly VulnerabilityGroup[] }
 
-const GROUP = sql`vuln_id, risk, priority, kev, findings, fixed, packages`
-const COLUMNS = sql`vuln_id, package_key, risk, priority, kev, fix_status`
+const GROUP = sql`vuln_id, risk, priority, kev, findings, open, fixed, packages`
+const COLUMNS = sql`vuln_id, package_key, risk, priority, kev, fix_status, status`
 
 /** Rows with a count each: of a server its findings, else the kept counts and the changes not yet added up. */
 function counted(companyId: string, filter: FindingFilter): SQL {
@@ -60,6 +61,7 @@ export async function vulnerabilityGroups(
       group by ${COLUMNS} having sum(count) > 0),
     groups as materialized (
       select vuln_id, max(risk) as risk, min(priority) as priority, bool_or(kev) as kev, sum(n)::int as findings,
+        coalesce(sum(n) filter (where status = 'open'), 0)::int as open,
         coalesce(sum(n) filter (where fix_status = 'fixed'), 0)::int as fixed, count(distinct package_key)::int as packages
       from cells group by vuln_id),
     page as (

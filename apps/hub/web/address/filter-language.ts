@@ -1,5 +1,5 @@
 // The filter language of every list: words search, `key:value` chooses, `-` in front excludes, `key:>80` compares.
-// `state:down tag:web dc:fra cpu:>80 -tag:test "two words"`
+// `state:down tag:web dc:fra cpu:>80 -tag:test "two words"`; between quotes a quote is written twice.
 
 export type FilterTerm = {
   /** Null: a word that is searched for. */
@@ -12,14 +12,14 @@ export type FilterTerm = {
 /** Longer texts are cut off: nobody types one. */
 const FILTER_CHARS_MAX = 500
 const TERMS_MAX = 30
-const TERM = /(-?)(?:([a-z_]+):)?(>=|<=|>|<)?(?:"([^"]*)"|(\S+))/gi
+const TERM = /(-?)(?:([a-z_]+):)?(>=|<=|>|<)?(?:"((?:[^"]|"")*)"|(\S+))/gi
 
 /** The terms of a text. Never refuses: what is no term of its own is a word. */
 export function parseFilter(text: string): FilterTerm[] {
   const terms: FilterTerm[] = []
   for (const [whole, minus, key, operator, quoted, bare] of text.slice(0, FILTER_CHARS_MAX).matchAll(TERM)) {
     if (terms.length >= TERMS_MAX) break
-    const value = quoted ?? bare?.replaceAll('"', '') ?? ''
+    const value = quoted?.replaceAll('""', '"') ?? bare?.replaceAll('"', '') ?? ''
     const isExcluded = minus === '-' && whole.length > 1
     if (key === undefined) terms.push({ key: null, isExcluded, operator: '=', value: (operator ?? '') + value })
     else terms.push({ key: key.toLowerCase(), isExcluded, operator: toOperator(operator), value })
@@ -31,14 +31,21 @@ export function parseFilter(text: string): FilterTerm[] {
 const toOperator = (text: string | undefined): FilterTerm['operator'] =>
   text === '>' || text === '<' || text === '>=' || text === '<=' ? text : '='
 
-const quotedValue = (value: string): string =>
-  /[\s"]/.test(value) || value === '' ? `"${value.replaceAll('"', '')}"` : value
+/** What would be read as something else without quotes: a comparison, and of a word a key or an exclusion. */
+const needsQuotes = (key: string | null, value: string): boolean =>
+  value === '' || /[\s"]|^[<>=]/.test(value) || (key === null && /^-|^[a-z_]+:/i.test(value))
+
+const quotedValue = (key: string | null, value: string): string =>
+  needsQuotes(key, value) ? `"${value.replaceAll('"', '""')}"` : value
 
 /** The text of a term as one types it. */
 export function termText({ key, isExcluded, operator, value }: FilterTerm): string {
   const compared = operator === '=' ? '' : operator
-  return `${isExcluded ? '-' : ''}${key === null ? '' : `${key}:`}${compared}${quotedValue(value)}`
+  return `${isExcluded ? '-' : ''}${key === null ? '' : `${key}:`}${compared}${quotedValue(key, value)}`
 }
+
+/** A vulnerability is called the same in whatever case its prefix is typed. */
+export const vulnerabilityName = (typed: string): string => typed.replace(/^cve-/i, 'CVE-')
 
 export const filterText = (terms: readonly FilterTerm[]): string => terms.map(termText).join(' ')
 

@@ -18,6 +18,8 @@ import { Standings } from './standing.ts'
 const VIEW_AGE_MS = 2_000
 const KEPT_VIEWS_MAX = 2_000
 const PARAM_CHARS_MAX = 1_000
+/** As long as a matcher makes one; a part of one leads nowhere. */
+const CURSOR_CHARS_MAX = 8_192
 /** Smaller answers go as they are. */
 const COMPRESSED_FROM = 1_024
 
@@ -82,7 +84,8 @@ function encoded(text: string, encoding: 'br' | 'gzip' | null): Uint8Array {
 
 /** Parameters by name, bounded, empty where missing. Throws 404 for what no database could hold. */
 function paramsIn(names: readonly string[], search: URLSearchParams): ReadonlyMap<string, string> {
-  const params = new Map(names.map(name => [name, (search.get(name) ?? '').slice(0, PARAM_CHARS_MAX)]))
+  const charsMax = (name: string): number => (name === 'cursor' ? CURSOR_CHARS_MAX : PARAM_CHARS_MAX)
+  const params = new Map(names.map(name => [name, (search.get(name) ?? '').slice(0, charsMax(name))]))
   if ([...params.values()].some(value => value.includes('\0'))) throw notFound()
   return params
 }

@@ -37,6 +37,10 @@ const goodShare = (type: CheckType, value: number): number => (type === 'cert' ?
 
 const endOfDay = (nowMs: number): number => Math.ceil(nowMs / HOUR_MS) * HOUR_MS
 
+/** The last hours until the end of this one, and how long each point of them stands for. */
+export type DaySpan = { readonly hours: number; readonly stepMs: number }
+const WHOLE_DAY: DaySpan = { hours: HOURS, stepMs: HOUR_MS }
+
 /** The series of these metrics on a server; null where its collector does not answer. */
 export async function readDay(
   hub: Hub,
@@ -44,31 +48,45 @@ export async function readDay(
   serverId: string,
   metrics: readonly string[],
   agg: 'avg' | 'last' = 'avg',
+  { hours, stepMs } = WHOLE_DAY,
 ): Promise<ParsedMetrics['metrics'] | null> {
   const target = await hub.collectors.targetOfServer(companyId, serverId)
   if (target === null) return null
-  const from = String((endOfDay(hub.now()) - HOURS * HOUR_MS) / 1000)
-  const path = metricsPath(companyId, serverId, metrics, { from, step: String(HOUR_MS / 1000), agg })
+  const from = String((endOfDay(hub.now()) - hours * HOUR_MS) / 1000)
+  const path = metricsPath(companyId, serverId, metrics, { from, step: String(stepMs / 1000), agg })
   const answer = await hub.collectors.query(target, 'series', path)
   return answer?.status === 200 ? (parseMetricsResponse(answer.body)?.metrics ?? null) : null
 }
 
-/** What the series of a server say of one check. */
-export function dayOf(metrics: ParsedMetrics['metrics'] | null, check: CheckRow, nowMs: number): CheckDay {
-  const { type, name, target } = check
+type Metrics = ParsedMetrics['metrics'] | null
+
+/** The points of a metric that are of a check, oldest first. */
+function pointsOf(metrics: Metrics, { type, target }: Omit<CheckRow, 'name'>, metric: string | undefined) {
   const { matchers } = compileMatchers(targetMatchers(type, target), null)
-  const pointsOf = (metric: string | undefined) =>
-    metrics?.find(each => each.metric === metric)?.series.find(({ labels }) => matchesLabels(matchers, labels))
-      ?.points ?? []
+  const series = metrics?.find(each => each.metric === metric)?.series
+  return series?.find(({ labels }) => matchesLabels(matchers, labels))?.points ?? []
+}
+
+/** When the newest result of a check was taken; null: there is none. */
+export const lastAtOf = (metrics: Metrics, check: CheckRow): number | null =>
+  pointsOf(metrics, check, defaultCheckRule(check.type, check.name).metric).at(-1)?.[0] ?? null
+
+/** What the series of a server say of one check. */
+export function dayOf(metrics: Metrics, check: CheckRow, nowMs: number): CheckDay {
+  const { type, name } = check
   const endMs = endOfDay(nowMs)
   const hours = [...noHours]
-  const points = pointsOf(defaultCheckRule(type, name).metric)
+  const points = pointsOf(metrics, check, defaultCheckRule(type, name).metric)
   for (const [tsMs, value] of points) {
     const hour = HOURS - 1 - Math.floor((endMs - 1 - tsMs) / HOUR_MS)
     if (hour >= 0 && hour < HOURS) hours[hour] = goodShare(type, value)
   }
   const last = points.at(-1)?.[1] ?? null
-  return { hours, seconds: pointsOf(SECONDS[type]).at(-1)?.[1] ?? null, days: type === 'cert' ? last : null }
+  return {
+    hours,
+    seconds: pointsOf(metrics, check, SECONDS[type]).at(-1)?.[1] ?? null,
+    days: type === 'cert' ? last : null,
+  }
 }
 
 const least = (values: readonly (number | null)[]): number | null => {

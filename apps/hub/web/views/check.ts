@@ -15,7 +15,12 @@ import type { View } from './view.ts'
 const SERVERS_SHOWN = 15
 const AGE_MS = 20_000
 
-export type CheckOfServer = CheckDay & { readonly id: string; readonly name: string }
+export type CheckOfServer = CheckDay & {
+  readonly id: string
+  readonly name: string
+  /** Its collector does not answer. */
+  readonly isSilent: boolean
+}
 
 export type CheckView = {
   readonly id: string
@@ -42,7 +47,7 @@ export const checkView: View<CheckView> = {
       order by lower(name), id limit ${SERVERS_SHOWN}`)
     const ofServer = async ({ id, name }: { id: string; name: string }): Promise<CheckOfServer> => {
       const read = await readDay(hub, companyId, id, metricsOfCheck(check))
-      return { id, name, ...dayOf(read, check, hub.now()) }
+      return { id, name, isSilent: read === null, ...dayOf(read, check, hub.now()) }
     }
     return {
       ...{ id: check.id, name: check.name, type: check.type, target: targetText(check.type, check.target) },

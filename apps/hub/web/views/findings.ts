@@ -14,7 +14,7 @@ import { vulnerabilityGroups } from '../../security/findings/finding-groups.ts'
 import { findingsByIds } from '../../security/findings/finding-list.ts'
 import { idsOfPage } from '../../security/findings/finding-page.ts'
 import { findingCounts, matcherState } from '../../security/findings/overview.ts'
-import { type FilterTerm, parseFilter } from '../address/filter-language.ts'
+import { type FilterTerm, parseFilter, vulnerabilityName } from '../address/filter-language.ts'
 import { sitePages } from '../address/site-map.ts'
 import type { View, ViewContext } from './view.ts'
 
@@ -84,6 +84,7 @@ export type FindingGroup = {
   readonly priority: Priority
   readonly isExploited: boolean
   readonly findings: number
+  readonly open: number
   /** Of these findings, how many an upgrade mends. */
   readonly fixed: number
   readonly packages: number
@@ -122,7 +123,7 @@ async function toFilter(context: ViewContext, terms: readonly FilterTerm[]): Pro
   return {
     ...chosen,
     kev: exploited?.length === 1 ? exploited[0] === 'yes' : undefined,
-    vuln_id: cves[0]?.value.replace(/^cve-/i, 'CVE-'),
+    vuln_id: cves[0] && vulnerabilityName(cves[0].value),
     server_id: serverId,
     search: words.length === 0 ? undefined : words.map(({ value }) => value).join(' '),
     hidden_kinds: hiddenKinds({ permissions: { has: context.may } }),
@@ -177,7 +178,8 @@ async function groupsOf({ hub, companyId }: ViewContext, filter: FindingFilter, 
   const groups = page.groups.map(
     (group): FindingGroup => ({
       ...{ vulnId: group.vuln_id, title: group.title, risk: group.risk, priority: group.priority },
-      ...{ isExploited: group.kev, findings: group.findings, fixed: group.fixed, packages: group.packages },
+      ...{ isExploited: group.kev, findings: group.findings, open: group.open },
+      ...{ fixed: group.fixed, packages: group.packages },
     }),
   )
   return { matching: page.total, offset, rows: [], groups }

@@ -65,6 +65,10 @@ export const checksWords = {
     en: 'No result yet. It is tried every {time} on each server; the first result appears here by itself.',
     vi: 'Chưa có kết quả. Mỗi máy chủ kiểm tra mỗi {time}; kết quả đầu tiên sẽ tự hiện ở đây.',
   },
+  collector_silent: {
+    en: 'The collector of {count} {count|server|servers} does not answer: how the check fares there is not known now.',
+    vi: 'Bộ thu thập của {count} máy chủ không trả lời: hiện không biết kết quả kiểm tra ở đó.',
+  },
   response: { en: 'Response', vi: 'Phản hồi' },
   days_left: { en: 'Certificate, days', vi: 'Chứng chỉ, ngày' },
   server: { en: 'Server', vi: 'Máy chủ' },

@@ -122,6 +122,10 @@ export const serverSecurityWords = {
   source: { en: 'Built from', vi: 'Xây từ' },
   ecosystem: { en: 'Distribution', vi: 'Bản phân phối' },
   no_matching_package: { en: 'No package matches.', vi: 'Không có gói nào khớp.' },
+  reason_deleted: {
+    en: 'This server was deleted: its packages are not known any more. Restored, it is scanned again.',
+    vi: 'Máy chủ này đã bị xóa: không còn biết các gói của nó. Khi khôi phục, nó sẽ được quét lại.',
+  },
   reason_not_configured: {
     en: 'This hub has no matcher: packages are not known.',
     vi: 'Hub này chưa có matcher: không biết các gói.',

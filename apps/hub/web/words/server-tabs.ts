@@ -37,6 +37,12 @@ export const serverTabWords = {
   last_result: { en: 'Last result', vi: 'Kết quả cuối' },
   check_well: { en: 'Well', vi: 'Tốt' },
   check_failed: { en: 'Failed', vi: 'Lỗi' },
+  stale_result: { en: '{result}, but out of date', vi: '{result}, nhưng đã cũ' },
+  checks_silent: {
+    en: 'The collector does not answer: how checks fare is not known now.',
+    vi: 'Bộ thu thập không trả lời: hiện không biết kết quả kiểm tra.',
+  },
+  not_known: { en: 'Not known', vi: 'Không rõ' },
   no_result: { en: 'No result', vi: 'Chưa có kết quả' },
   since_hour: { en: 'Since (hour)', vi: 'Từ (giờ)' },
   over_a_day: { en: 'over a day', vi: 'hơn một ngày' },

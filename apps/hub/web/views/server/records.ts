@@ -9,7 +9,7 @@ import { newestFacts } from '../../../inventory/inventory.ts'
 import { checks } from '../../../platform/db/schema.ts'
 import type { AuditChanges } from '../../../platform/db/schema-identity.ts'
 import { healthBlocks } from '../../../servers/health.ts'
-import { dayOf, metricsOfCheck, readDay } from '../check-day.ts'
+import { type DaySpan, dayOf, lastAtOf, metricsOfCheck, readDay } from '../check-day.ts'
 import type { View } from '../view.ts'
 import { shownServer } from './head.ts'
 
@@ -30,14 +30,30 @@ type CheckOfServer = {
   readonly sinceMs: number | null
   /** How long the newest answer took; null: it is not measured, or not known. */
   readonly seconds: number | null
+  /** When the last result was taken, to the minute; null: there is none, or it is not known. */
+  readonly atMs: number | null
+  /** Several results are missing since: the last one says nothing about now. */
+  readonly isStale: boolean
 }
-export type ChecksView = { readonly checks: readonly CheckOfServer[] }
+export type ChecksView = {
+  readonly checks: readonly CheckOfServer[]
+  /** No collector answers: how checks fare is not known. */
+  readonly isSilent: boolean
+}
 
 /** The answer is of the hour that runs: nobody needs it of the second, and it costs two calls of the collector. */
 const CHECKS_AGE_MS = 20_000
 /** This hour and the one before: what is older says nothing about now. */
 const FRESH_HOURS = 2
 const HOUR_MS = 3_600_000
+/** So many results may be late or lost. */
+const STALE_INTERVALS = 3
+/** How exactly the time of a result is read, and how long a result may be on its way. */
+const MINUTE_MS = 60_000
+
+/** Whether a result is too old to say how a check stands now. */
+export const isStale = (atMs: number | null, intervalSeconds: number, nowMs: number): boolean =>
+  atMs !== null && nowMs - atMs > STALE_INTERVALS * intervalSeconds * 1000 + 2 * MINUTE_MS
 
 type HourShares = readonly (number | null)[]
 
@@ -84,17 +100,20 @@ export const serverChecksView: View<ChecksView> = {
       .orderBy(desc(checks.createdAt), desc(checks.id))
       .limit(ROWS_MAX)
     const metrics = [...new Set(rows.filter(({ isEnabled }) => isEnabled).flatMap(metricsOfCheck))]
-    const read = (agg: 'last' | 'avg') =>
-      metrics.length === 0 ? null : readDay(hub, companyId, server.id, metrics, agg)
-    const [last, whole] = await Promise.all([read('last'), read('avg')])
+    const read = (agg: 'last' | 'avg', span?: DaySpan) =>
+      metrics.length === 0 ? null : readDay(hub, companyId, server.id, metrics, agg, span)
+    const minutes = { hours: FRESH_HOURS, stepMs: MINUTE_MS }
+    const [last, whole, recent] = await Promise.all([read('last'), read('avg'), read('last', minutes)])
     const checksOfServer = rows.map((row): CheckOfServer => {
       const [newest, day] = [last, whole].map(series => dayOf(row.isEnabled ? series : null, row, hub.now()))
+      const standing = standingOf(isOnline ? (newest?.hours ?? []) : [], day?.hours ?? [], hub.now())
+      const atMs = standing.isWell === null ? null : lastAtOf(row.isEnabled ? recent : null, row)
       return {
         ...{ ...row, target: Object.values(row.target).join(' '), seconds: newest?.seconds ?? null },
-        ...standingOf(isOnline ? (newest?.hours ?? []) : [], day?.hours ?? [], hub.now()),
+        ...{ ...standing, atMs, isStale: isStale(atMs, row.intervalSeconds, hub.now()) },
       }
     })
-    return { checks: checksOfServer }
+    return { checks: checksOfServer, isSilent: metrics.length > 0 && last === null }
   },
 }
 

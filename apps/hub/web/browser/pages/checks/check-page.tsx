@@ -12,7 +12,7 @@ import { CheckHours } from './check-hours.tsx'
 
 const t = textsOf(checksWords)
 
-const isSilent = ({ hours }: CheckOfServer): boolean => hours.every(hour => hour === null)
+const hasNone = ({ hours }: CheckOfServer): boolean => hours.every(hour => hour === null)
 
 const columns: readonly Column<CheckOfServer>[] = [
   {
@@ -51,7 +51,11 @@ export function CheckPage() {
           <span class="muted">{t('shown_of', { shown: data.rows.length, count: data.servers })}</span>
         ) : null}
       </div>
-      {data.isEnabled && data.rows.length > 0 && data.rows.every(isSilent) ? (
+      {data.isEnabled && data.rows.length > 0 && data.rows.some(row => row.isSilent) ? (
+        <p class="banner" role="status">
+          {t('collector_silent', { count: data.rows.filter(row => row.isSilent).length })}
+        </p>
+      ) : data.isEnabled && data.rows.length > 0 && data.rows.every(hasNone) ? (
         <p class="banner" role="status">
           {t('first_result', { time: duration(data.intervalSeconds * 1000) })}
         </p>

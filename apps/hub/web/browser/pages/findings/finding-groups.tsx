@@ -25,8 +25,16 @@ export const GroupChoice = () => (
 const fixText = ({ fixed, findings }: FindingGroup): string =>
   fixed === 0 ? NOTHING : fixed === findings ? t('fix_all') : t('fix_some', { count: fixed })
 
+/** What is known of it, and that it is open nowhere where the list holds other states too. */
+const notesOf = ({ isExploited, open }: FindingGroup): string =>
+  [isExploited ? t('exploited') : '', open === 0 ? t('open_nowhere_short') : ''].filter(Boolean).join(', ') || NOTHING
+
 export const groupColumns: readonly Column<FindingGroup>[] = [
-  { key: 'priority', title: t('priority'), cell: row => <PriorityMark priority={row.priority} state="open" /> },
+  {
+    key: 'priority',
+    title: t('priority'),
+    cell: row => <PriorityMark priority={row.priority} state={row.open > 0 ? 'open' : 'resolved'} />,
+  },
   {
     key: 'vulnerability',
     title: t('vulnerability'),
@@ -42,6 +50,6 @@ export const groupColumns: readonly Column<FindingGroup>[] = [
   { key: 'findings', title: t('findings_count'), isNumber: true, cell: row => count(row.findings) },
   { key: 'packages', title: t('packages_of'), isNumber: true, from: 'medium', cell: row => count(row.packages) },
   { key: 'fix', title: t('mendable'), cell: fixText },
-  { key: 'notes', title: t('state'), cell: row => (row.isExploited ? t('exploited') : NOTHING) },
+  { key: 'notes', title: t('state'), cell: notesOf },
   { key: 'risk', title: t('risk'), isNumber: true, cell: row => count(row.risk) },
 ]

@@ -1,5 +1,5 @@
 // The packages of a server, as the matcher knows them from its last report.
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import type { PackagesView } from '../../../views/server/security.ts'
 import { serverSecurityWords } from '../../../words/server-security.ts'
 import { param, setParams } from '../../address/router.ts'
@@ -44,13 +44,33 @@ function PackageList({ data: { rows, reason }, isSearched }: ListProps) {
   return <Table label={t('packages')} columns={columns} rows={rows} keyOf={nameOf} nameOf={nameOf} />
 }
 
-export function PackagesTab({ serverId }: TabProps) {
-  const [text, setText] = useState(param('q'))
-  const [q, cursor] = [param('q'), param('cursor')]
+/** What is searched for: the field, and the address behind it, which Back changes too. */
+function useSearch() {
+  const q = param('q')
+  const [text, setText] = useState(q)
   const typed = useTyped(text.trim())
+  // What this field put into the address: only what comes from elsewhere is taken over, and no key is lost.
+  const own = useRef(q)
   useEffect(() => {
-    if (typed !== q) setParams({ q: typed || null, cursor: null }, 'replace')
+    if (typed === own.current) return
+    own.current = typed
+    setParams({ q: typed || null, cursor: null }, 'replace')
   }, [typed])
+  useEffect(() => {
+    if (q === own.current) return
+    own.current = q
+    setText(q)
+  }, [q])
+  return { q, text, setText }
+}
+
+/** A server that is deleted has no packages to look at, whatever the matcher still keeps of it. */
+export const PackagesTab = ({ server, serverId }: TabProps) =>
+  server.isDeleted ? <p class="notice">{t('reason_deleted')}</p> : <Packages serverId={serverId} />
+
+function Packages({ serverId }: Pick<TabProps, 'serverId'>) {
+  const { q, text, setText } = useSearch()
+  const cursor = param('cursor')
   const show = (next: string): void => setParams({ cursor: next || null })
   const { data, fault, isCurrent, reload } = useView<PackagesView>('server-packages', { server: serverId, q, cursor })
   return (

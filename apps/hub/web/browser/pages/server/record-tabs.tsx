@@ -55,12 +55,29 @@ const CHECK_HEADS = [
   ...[t('interval'), t('state')],
 ]
 
-const CheckResult = ({ isWell }: Pick<ChecksView['checks'][number], 'isWell'>) =>
-  isWell === null ? (
-    <StateMark state="unknown" text={t('no_result')} />
-  ) : (
-    <StateMark state={isWell ? 'ok' : 'critical'} text={t(isWell ? 'check_well' : 'check_failed')} />
+/** The last result with its age. One that is old is told as what it was, and nobody is told that all is well. */
+function CheckResult({
+  check,
+  isSilent,
+}: {
+  readonly check: ChecksView['checks'][number]
+  readonly isSilent: boolean
+}) {
+  const { isWell, atMs, isStale } = check
+  if (isWell === null) return <StateMark state="unknown" text={t(isSilent ? 'not_known' : 'no_result')} />
+  const text = t(isWell ? 'check_well' : 'check_failed')
+  const mark = isStale ? 'unknown' : isWell ? 'ok' : 'critical'
+  return (
+    <>
+      <StateMark state={mark} text={isStale ? t('stale_result', { result: text }) : text} />{' '}
+      {atMs === null ? null : (
+        <span class="muted">
+          <Time atMs={atMs} />
+        </span>
+      )}
+    </>
   )
+}
 
 /** Which version the company's newest agent has, where this one has another. */
 const AgentVersion = ({ agent, newest }: { readonly agent: AgentOfServer; readonly newest: string | null }) =>
@@ -77,38 +94,45 @@ export function ChecksTab({ serverId }: TabProps) {
   const view = useView<ChecksView>('server-checks', { server: serverId })
   return (
     <Shown view={view}>
-      {({ checks }) =>
+      {({ checks, isSilent }) =>
         checks.length === 0 ? (
           <p>{t('no_checks')}</p>
         ) : (
-          <Table heads={CHECK_HEADS}>
-            {checks.map(check => (
-              <tr key={check.id}>
-                <th scope="row">
-                  <a href={hrefTo('check', { check: check.id })}>{check.name}</a>
-                </th>
-                <td>
-                  <CheckResult isWell={check.isWell} />
-                </td>
-                <td data-title={t('since_hour')}>
-                  {check.isWell === null ? (
-                    NOTHING
-                  ) : check.sinceMs === null ? (
-                    t('over_a_day')
-                  ) : (
-                    <Time atMs={check.sinceMs} form="when" />
-                  )}
-                </td>
-                <td data-title={t('response')}>{valueText('s', check.seconds)}</td>
-                <td data-title={t('check_type')}>{check.type}</td>
-                <td data-title={t('target')} class="mono">
-                  {check.target}
-                </td>
-                <td data-title={t('interval')}>{duration(check.intervalSeconds * 1000)}</td>
-                <td>{t(check.isEnabled ? 'enabled' : 'disabled')}</td>
-              </tr>
-            ))}
-          </Table>
+          <>
+            {isSilent ? (
+              <p class="banner" role="status">
+                {t('checks_silent')}
+              </p>
+            ) : null}
+            <Table heads={CHECK_HEADS}>
+              {checks.map(check => (
+                <tr key={check.id}>
+                  <th scope="row">
+                    <a href={hrefTo('check', { check: check.id })}>{check.name}</a>
+                  </th>
+                  <td>
+                    <CheckResult check={check} isSilent={isSilent} />
+                  </td>
+                  <td data-title={t('since_hour')}>
+                    {check.isWell === null ? (
+                      NOTHING
+                    ) : check.sinceMs === null ? (
+                      t('over_a_day')
+                    ) : (
+                      <Time atMs={check.sinceMs} form="when" />
+                    )}
+                  </td>
+                  <td data-title={t('response')}>{valueText('s', check.seconds)}</td>
+                  <td data-title={t('check_type')}>{check.type}</td>
+                  <td data-title={t('target')} class="mono">
+                    {check.target}
+                  </td>
+                  <td data-title={t('interval')}>{duration(check.intervalSeconds * 1000)}</td>
+                  <td>{t(check.isEnabled ? 'enabled' : 'disabled')}</td>
+                </tr>
+              ))}
+            </Table>
+          </>
         )
       }
     </Shown>
