@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Browser, Cookie } from 'playwright-core'
 import { SimulatedAgent } from '../support/simulated-agent.ts'
 import { type SiteProcess, startSiteProcess } from '../support/site.ts'
+import { until } from '../support/until.ts'
 import { closeContexts, sharedBrowser, signIn } from './browser.ts'
 import { bytesOf, countedLoads, type Load } from './first-load.ts'
 
@@ -56,23 +57,49 @@ async function loadedBy(path: string, isDrawn: string, locale = 'en-GB'): Promis
   return loads
 }
 
-for (const path of ['/', '/servers', '/alerts', '/silences', '/findings'])
-  test(`the first load of ${path}: document, script and style are small, few and compressed`, async () => {
+/** What a page of charts asks the hub for when it is there, as their series, is no part of its first load. */
+const filesOf = (loads: readonly Load[]): readonly string[] =>
+  loads.filter(({ type }) => type !== DATA).map(({ path }) => path)
+
+test.each([
+  ...['/', '/servers', '/alerts', '/silences', '/rules', '/checks', '/licenses', '/agents', '/servers/add'],
+  ...['/findings', '/findings?group=package', '/exceptions'],
+])(
+  'the first load of %s: document, script and style are small, few and compressed',
+  async path => {
     const loads = await loadedBy(path, 'main h1')
-    expect(loads.length).toBeLessThanOrEqual(6)
+    expect(loads.length, loads.map(({ path }) => path).join(' ')).toBeLessThanOrEqual(6)
     expect(bytesOf(loads, 'text/javascript')).toBeLessThanOrEqual(45_000)
-  }, 120_000)
+  },
+  120_000,
+)
 
 test('the first load of a page with charts: its script is small, in the language of the longer words too', async () => {
   const agent = await SimulatedAgent.enroll(site.facts.agent_url, site.facts.license, 'server-0.example.test')
   const nowMs = Date.now()
-  const points = [2, 1, 0].map(before => [nowMs - before * 30_000, 40 + before] as const)
+  // A quarter of an hour, so that a default rule has an alert of it.
+  const points = Array.from({ length: 32 }, (_, at) => [nowMs - (31 - at) * 30_000, 97] as const)
   await agent.send([{ name: 'cpu_usage_percent', labels: {}, points }])
   const { body } = await site.api('GET', '/api/v1/servers?search=server-0')
   const { id } = body.data.find((server: { name: string }) => server.name === 'server-0')
-  for (const path of [`/servers/${id}`, `/servers/compare?metric=cpu_usage_percent&servers=${id}`]) {
+  let alert = { id: '', rule_id: '' }
+  await until('the alert is open', async () => {
+    const { body } = await site.api('GET', `/api/v1/monitoring/alerts?server_id=${id}`)
+    alert = body.data[0] ?? alert
+    return body.data.length > 0
+  })
+  for (const path of [
+    `/servers/${id}`,
+    `/servers/compare?metric=cpu_usage_percent&servers=${id}`,
+    `/alerts/${alert.id}`,
+  ]) {
     const loads = await loadedBy(path, '.chart canvas', 'vi-VN')
-    expect(loads.filter(({ type }) => type !== DATA).length).toBeLessThanOrEqual(6)
+    expect(filesOf(loads).length, filesOf(loads).join(' ')).toBeLessThanOrEqual(6)
     expect(bytesOf(loads, 'text/javascript')).toBeLessThanOrEqual(80_000)
+  }
+  for (const path of [`/rules/${alert.rule_id}`, `/rules/${alert.rule_id}/edit`]) {
+    const loads = await loadedBy(path, 'main h1', 'vi-VN')
+    expect(filesOf(loads).length, filesOf(loads).join(' ')).toBeLessThanOrEqual(6)
+    expect(bytesOf(loads, 'text/javascript')).toBeLessThanOrEqual(path.endsWith('/edit') ? 80_000 : 45_000)
   }
 }, 120_000)

@@ -1,14 +1,19 @@
 // Parts of pages that are loaded when they are needed. Who loads files (pages/all-pages.ts) says how: the bundler's own
 // code for that would else be a further file of every page.
 import type { ComponentType } from 'preact'
+import type { IncidentMap } from '../views/alert.ts'
 import type { LateTabProps, ServerDialogProps } from './pages/server/late-props.ts'
 import type { MapProps, ServerActProps } from './pages/servers/late-props.ts'
 import type { SilenceDialogProps } from './parts/silence-start.ts'
+
+/** The servers of an incident. */
+type IncidentMapProps = { readonly data: IncidentMap }
 
 /** The charts of a company's only server. */
 type FirstCharts = ComponentType<{ readonly serverId: string }>
 
 type LateParts = {
+  incidentMap?: () => Promise<ComponentType<IncidentMapProps>>
   silence?: () => Promise<ComponentType<SilenceDialogProps>>
   serverMap?: () => Promise<ComponentType<MapProps>>
   serverActs?: () => Promise<ComponentType<ServerActProps>>

@@ -44,13 +44,6 @@ export const rulesWords = {
   from_check: { en: 'of a check', vi: 'từ kiểm tra' },
   invalid: { en: 'not run: {message}', vi: 'không chạy: {message}' },
 
-  op_gt: { en: '{series} over {value}', vi: '{series} trên {value}' },
-  op_ge: { en: '{series} at least {value}', vi: '{series} từ {value} trở lên' },
-  op_lt: { en: '{series} below {value}', vi: '{series} dưới {value}' },
-  op_le: { en: '{series} at most {value}', vi: '{series} từ {value} trở xuống' },
-  op_eq: { en: '{series} equal to {value}', vi: '{series} bằng {value}' },
-  op_ne: { en: '{series} other than {value}', vi: '{series} khác {value}' },
-  held_for: { en: 'for {time}', vi: 'trong {time}' },
   recovers_below: { en: 'until below {value}', vi: 'đến khi dưới {value}' },
   recovers_above: { en: 'until over {value}', vi: 'đến khi trên {value}' },
   recovers_for: { en: 'well for {time}', vi: 'ổn định trong {time}' },

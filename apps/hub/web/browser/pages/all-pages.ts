@@ -24,6 +24,13 @@ const server: Load = async () => {
   return page.ServerPage
 }
 
+/** With the map of an incident, where the document's own data has one. */
+const alert: Load = async () => {
+  const page = await import('./alert/alert-page.tsx')
+  await page.firstMapIsThere()
+  return page.AlertPage
+}
+
 export const pageFiles: Readonly<Record<PageName, Load>> = {
   overview: async () => (await import('./overview/overview-page.tsx')).OverviewPage,
   check: async () => (await import('./checks/check-page.tsx')).CheckPage,
@@ -33,7 +40,7 @@ export const pageFiles: Readonly<Record<PageName, Load>> = {
   add_servers: async () => (await import('./enroll/enroll-page.tsx')).EnrollPage,
   compare: async () => (await import('./compare/compare-page.tsx')).ComparePage,
   alerts: async () => (await import('./alerts/alerts-page.tsx')).AlertsPage,
-  alert: async () => (await import('./alert/alert-page.tsx')).AlertPage,
+  alert,
   silences: async () => (await import('./silences/silences-page.tsx')).SilencesPage,
   findings: async () => (await import('./findings/findings-page.tsx')).FindingsPage,
   finding: async () => (await import('./findings/finding-page.tsx')).FindingPage,
@@ -47,6 +54,7 @@ export const pageFiles: Readonly<Record<PageName, Load>> = {
   rule_edit: ruleEditor,
 }
 
+lateParts.incidentMap = async () => (await import('./alert/incident-map.tsx')).MapOfIncident
 lateParts.silence = async () => (await import('../parts/silence-dialog.tsx')).SilenceDialog
 lateParts.serverMap = async () => (await import('./servers/servers-as-map.tsx')).ServersAsMap
 lateParts.serverActs = async () => (await import('./servers/server-acts.tsx')).ServerActDialog

@@ -8,14 +8,16 @@ import { clockMs } from '../../connection/live.ts'
 import { duration, valueText, whenText } from '../../format.ts'
 import { pageTitle } from '../../frame/page-title.ts'
 import { usePageKeys } from '../../keys.ts'
+import { lateParts } from '../../late-parts.ts'
 import { metricTitle } from '../../metric-title.ts'
 import { Fault } from '../../parts/fault.tsx'
 import { LateSilenceDialog } from '../../parts/late-dialog.tsx'
+import { latePart } from '../../parts/late-part.tsx'
 import { NoticeLine } from '../../parts/notice-line.tsx'
 import { Skeleton } from '../../parts/skeleton.tsx'
 import { StateMark } from '../../parts/state-mark.tsx'
 import { Table } from '../../parts/table.tsx'
-import { may, textsOf } from '../../session.ts'
+import { firstView, may, textsOf } from '../../session.ts'
 import { usePageView } from '../../view.ts'
 import { type AlertAct, AlertActDialog } from '../alerts/alert-acts.tsx'
 import { alertColumns } from '../alerts/alert-columns.tsx'
@@ -24,9 +26,17 @@ import './alert.css'
 import { AlertChart } from './alert-chart.tsx'
 import { Deliveries, Timeline } from './alert-story.tsx'
 import { Why } from './alert-why.tsx'
-import { MapOfIncident } from './incident-map.tsx'
 
 const t = textsOf(alertsWords)
+
+/** Few alerts are incidents. */
+const incidentMap = latePart(() => lateParts.incidentMap?.())
+
+/** Beforehand, so that the map of the alert that the document brought is there in the first picture. */
+export const firstMapIsThere = async (): Promise<void> => {
+  const isIncident = firstView?.key.startsWith('alert?') && (firstView.value as AlertView).map !== null
+  if (isIncident) await incidentMap.isThere()
+}
 
 function sentenceOf(alert: AlertFace): string {
   const { type, metric, unit, series, serverName, lastValue, threshold } = alert
@@ -115,7 +125,7 @@ export function AlertPage() {
         <Deliveries data={data} />
         <Timeline data={data} />
       </div>
-      {data.map === null || !may('servers.view') ? null : <MapOfIncident data={data.map} />}
+      {data.map === null || !may('servers.view') ? null : <incidentMap.LatePart data={data.map} />}
       {data.members.length > 0 ? <Others title={t('members')} alerts={data.members} /> : null}
       <Others title={t('around')} alerts={data.around} />
       <Others title={t('before')} alerts={data.before} />

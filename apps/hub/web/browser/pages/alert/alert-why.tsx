@@ -1,16 +1,14 @@
 // Why an alert opened, why it ended or was kept from people, and what the collector says of its series now.
 import type { AlertView } from '../../../views/alert.ts'
 import { alertsWords } from '../../../words/alerts.ts'
-import { rulesWords } from '../../../words/rules.ts'
 import { hrefTo } from '../../address/router.ts'
-import { count, duration, valueText } from '../../format.ts'
+import { conditionPart } from '../../condition-part.ts'
+import { count, valueText } from '../../format.ts'
 import { metricTitle } from '../../metric-title.ts'
 import { DecisionText } from '../../parts/decision.tsx'
 import { may, textsOf } from '../../session.ts'
-import { operatorWords } from '../rules/condition-text.ts'
 
 const t = textsOf(alertsWords)
-const rules = textsOf(rulesWords)
 
 const seriesOf = ({ alert }: AlertView): string =>
   [alert.metric === null ? '' : metricTitle(alert.metric), alert.series].filter(part => part !== '').join(' ')
@@ -20,8 +18,7 @@ function conditionOf(data: AlertView): string | null {
   const { alert, rule } = data
   if (rule === null || rule.operator === null || alert.threshold === null) return null
   const value = valueText(alert.unit, alert.threshold)
-  const held = rule.forSeconds ? rules('held_for', { time: duration(rule.forSeconds * 1000) }) : ''
-  return [rules(operatorWords[rule.operator], { series: seriesOf(data), value }), held].filter(Boolean).join(' ')
+  return conditionPart({ series: seriesOf(data), operator: rule.operator, value, forSeconds: rule.forSeconds })
 }
 
 function firedText(data: AlertView): string | null {

@@ -1,4 +1,6 @@
-// The servers of an incident as a map, by data centre: which are lost still, and which are back.
+// The servers of an incident as a map, by data centre: which are lost still, and which are back. Loaded when an alert
+// is an incident, with the file of what pages share, as every page: the bundler would else cut that in two.
+import '../../view.ts'
 import { useMemo, useState } from 'preact/hooks'
 import { NO_LEVEL } from '../../../cell-level.ts'
 import type { IncidentMap } from '../../../views/alert.ts'

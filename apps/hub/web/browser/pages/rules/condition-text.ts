@@ -1,6 +1,7 @@
 // A rule as a sentence, the same in lists, on its page and in the editor.
 import type { RuleRow } from '../../../views/rules.ts'
 import { rulesWords } from '../../../words/rules.ts'
+import { conditionPart } from '../../condition-part.ts'
 import { duration, valueText } from '../../format.ts'
 import { textsOf } from '../../session.ts'
 
@@ -8,16 +9,6 @@ const t = textsOf(rulesWords)
 
 type Condition = RuleRow['condition']
 type Matcher = NonNullable<Condition['matchers']>[string]
-
-/** How each operator is said of a series and a value. */
-export const operatorWords = {
-  '>': 'op_gt',
-  '>=': 'op_ge',
-  '<': 'op_lt',
-  '<=': 'op_le',
-  '==': 'op_eq',
-  '!=': 'op_ne',
-} as const
 
 function matcherText(label: string, matcher: Matcher): string {
   if (typeof matcher === 'string') return `${label}="${matcher}"`
@@ -36,9 +27,9 @@ function seriesText({ metric, matchers }: Condition): string {
 export function conditionText({ kind, condition, unit }: Pick<RuleRow, 'kind' | 'condition' | 'unit'>): string {
   const { operator, threshold, for_seconds: forSeconds, recover_threshold: recover } = condition
   if (kind === 'agent_down' || operator === null) return t('agent_silent')
-  const parts = [t(operatorWords[operator], { series: seriesText(condition), value: valueText(unit, threshold) })]
-  if (forSeconds) parts.push(t('held_for', { time: duration(forSeconds * 1000) }))
-  const text = [parts.join(' ')]
+  const text = [
+    conditionPart({ series: seriesText(condition), operator, value: valueText(unit, threshold), forSeconds }),
+  ]
   if (recover !== null && operator !== '==' && operator !== '!=')
     text.push(t(operator.startsWith('>') ? 'recovers_below' : 'recovers_above', { value: valueText(unit, recover) }))
   if (condition.recover_for_seconds)
