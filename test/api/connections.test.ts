@@ -187,7 +187,7 @@ describe('tests by the hub', () => {
     return port
   }
 
-  test('[RES-045] a listening port is up, a closed one refused, another status is told', async () => {
+  test('[check 16.18] [RES-045] a listening port is up, a closed one refused, another status is told', async () => {
     const up = await tested(await made(draft({ port: listener.port })))
     expect(up).toMatchObject({ state: 'done', result: { up: true, error: null, resolved_address: '127.0.0.1' } })
     expect(up.result.seconds).toBeGreaterThanOrEqual(0)
@@ -201,7 +201,7 @@ describe('tests by the hub', () => {
     expect((await tested(web)).result).toMatchObject({ up: false })
   })
 
-  test('[RES-046] [RES-031] [RES-033] what the hub may not connect to is refused, and a name that is none is a result', async () => {
+  test('[check 16.18] [RES-046] [RES-031] [RES-033] what the hub may not connect to is refused, and a name that is none is a result', async () => {
     for (const host of ['10.0.0.1', '169.254.169.254']) {
       const of = await made(draft({ target: external(host), port: 80 }))
       const answer = await tenant.call('POST', `/connections/${of.id}/test`, {})

@@ -108,7 +108,7 @@ describe('exports', () => {
     }
   })
 
-  test('[RES-272] no text of a row becomes a formula, unless it is asked for as it is', async () => {
+  test('[check 16.38] [RES-272] no text of a row becomes a formula, unless it is asked for as it is', async () => {
     const tenant = await hub.tenant()
     await tenant.call('POST', '/servers', { name: '=cmd()', notes: '=1+1' })
     const columns = ['name', 'notes']
@@ -124,7 +124,7 @@ describe('exports', () => {
     expect(cellOf([{ a: 1 }], options)).toBe('"[{""a"":1}]"')
   })
 
-  test('[RES-275] [RES-277] a link works without a header, for its export and its time; who may not know of one gets 404', async () => {
+  test('[check 16.37] [RES-275] [RES-277] a link works without a header, for its export and its time; who may not know of one gets 404', async () => {
     const { shown } = await exported({ resource: 'servers' })
     const another = (await exported({ resource: 'servers' })).shown
     const link = new URL(shown.download_url, hub.url)

@@ -1,6 +1,7 @@
 // A real hub on a real database for tests over HTTP: started once a test file, with companies and tokens made as the
 // commands make them.
 import { randomUUID } from 'node:crypto'
+import type { Logger } from 'pino'
 import { createCompany } from '../../apps/hub/companies/companies.ts'
 import { loadHubConfig } from '../../apps/hub/config.ts'
 import { type RunningHub, startHub } from '../../apps/hub/hub.ts'
@@ -58,8 +59,8 @@ export class TestHub {
     readonly databaseUrl: string,
   ) {}
 
-  static async start(settings: Record<string, unknown> = {}): Promise<TestHub> {
-    return TestHub.on(await newHubDatabase(), settings)
+  static async start(settings: Record<string, unknown> = {}, log?: Logger): Promise<TestHub> {
+    return TestHub.on(await newHubDatabase(), settings, log)
   }
 
   /** A further hub on the database of this one, which goes on without it. */
@@ -67,7 +68,11 @@ export class TestHub {
     return TestHub.on(this.databaseUrl, settings)
   }
 
-  private static async on(databaseUrl: string, settings: Record<string, unknown>): Promise<TestHub> {
+  private static async on(
+    databaseUrl: string,
+    settings: Record<string, unknown>,
+    log: Logger = createLogger(process.env.HUB_TEST_LOG ?? 'fatal'),
+  ): Promise<TestHub> {
     const { config, faults } = loadHubConfig(undefined, {
       'database.url': databaseUrl,
       listen: '127.0.0.1:0',
@@ -85,7 +90,7 @@ export class TestHub {
       ...settings,
     })
     if (faults.length > 0) throw new Error(JSON.stringify(faults))
-    return new TestHub(await startHub({ config, log: createLogger(process.env.HUB_TEST_LOG ?? 'fatal') }), databaseUrl)
+    return new TestHub(await startHub({ config, log }), databaseUrl)
   }
 
   get url(): string {

@@ -373,7 +373,7 @@ describe('afterwards', () => {
     expect((await applied(company, run.id)).status).toBe('applied')
   })
 
-  test('[RES-142] [RES-143] a change by hand is drift until it is taken back; with iac.lock_managed it is refused', async () => {
+  test('[check 16.32] [RES-142] [RES-143] a change by hand is drift until it is taken back; with iac.lock_managed it is refused', async () => {
     const company = await acme(hub)
     const of = (kind: string, name: string, spec: Json) => manifest(company.slug, kind, name, spec)
     const files = [
@@ -398,6 +398,8 @@ describe('afterwards', () => {
     await submit(hub, company, files, { apply: true })
     await watchDrift(hub.hub)
     for (const path of paths) expect(await driftOf(path)).toEqual([false, []])
+    expect((await company.call('GET', paths[0]!)).body.data.vlan_id).toBe(5)
+    expect((await company.call('GET', paths[1]!)).body.data.hostname).toBe('a')
     await company.call('PUT', '/system/settings/iac.lock_managed?level=company', { value: true })
     for (const path of paths)
       for (const method of ['PATCH', 'DELETE']) {

@@ -56,6 +56,9 @@ const statusOf = async (answer: Promise<Answer>) => (await answer).status
 const auditOf = async (id: string): Promise<Json[]> =>
   (await tenant.call('GET', `/audit-log?subject=${id}`)).body.data.map((entry: Json) => entry)
 
+/** What a restored resource has as before: all but its version and times. */
+const lasting = ({ version, updated_at, updated_by, ...rest }: Json): Json => rest
+
 const COMMON = [
   'id',
   'company_id',
@@ -196,7 +199,7 @@ for (const kind of kinds.filter(each => has(each, 'list', 'create', 'change', 'd
       expect(entries[2].changes[field]).toEqual({ old: data[field] ?? null, new: changed[field] })
     })
 
-    test('[RES-009] [RES-011] an old version is refused with the current one, a known one is not sent again', async () => {
+    test('[check 16.4] [RES-009] [RES-011] an old version is refused with the current one, a known one is not sent again', async () => {
       const { one } = await make(kind)
       const { change } = sampleOf(kind)
       await tenant.call('PATCH', one, change, { 'If-Match': '"1"' })
@@ -208,18 +211,23 @@ for (const kind of kinds.filter(each => has(each, 'list', 'create', 'change', 'd
       expect(weak.status).toBe(412)
       const listed = await tenant.call('PATCH', one, { description: 'in time' }, { 'If-Match': '"1", "2"' })
       expect([listed.status, listed.headers.get('etag')]).toEqual([200, '"3"'])
+      const current = await tenant.call('PATCH', one, { description: 'by version', version: 3 })
+      expect([current.status, current.body.data.version, current.body.data.description]).toEqual([200, 4, 'by version'])
+      const matched = await tenant.call('PATCH', one, { description: 'by header' }, { 'If-Match': '"4"' })
+      expect([matched.status, matched.body.data.version, matched.body.data.description]).toEqual([200, 5, 'by header'])
       if (!has(kind, 'show')) return
-      const known = await tenant.call('GET', one, undefined, { 'If-None-Match': '"3"' })
+      const known = await tenant.call('GET', one, undefined, { 'If-None-Match': '"5"' })
       expect([known.status, known.body]).toEqual([304, null])
-      expect(await statusOf(tenant.call('GET', one, undefined, { 'If-None-Match': '"2"' }))).toBe(200)
+      expect(await statusOf(tenant.call('GET', one, undefined, { 'If-None-Match': '"4"' }))).toBe(200)
     })
 
-    test('[RES-010] of changes side by side with one If-Match exactly one succeeds', async () => {
+    test('[check 16.5] [RES-010] of changes side by side with one If-Match exactly one succeeds', async () => {
       const { one } = await make(kind)
-      const calls = Array.from({ length: 8 }, (_, index) =>
+      const calls = Array.from({ length: 20 }, (_, index) =>
         statusOf(tenant.call('PATCH', one, { description: `by ${index}` }, { 'If-Match': '"1"' })),
       )
-      expect((await Promise.all(calls)).sort()).toEqual([200, ...Array(7).fill(412)])
+      expect((await Promise.all(calls)).sort()).toEqual([200, ...Array(19).fill(412)])
+      expect((await tenant.call('PATCH', one, {})).body.data.version).toBe(2)
     })
 
     test('[RES-012] [RES-013] a deleted one is unknown, and in the trash for those who manage', async () => {
@@ -232,6 +240,27 @@ for (const kind of kinds.filter(each => has(each, 'list', 'create', 'change', 'd
       expect(trash.body.data.map((row: Json) => row.id)).toContain(data.id)
       expect(await statusOf(viewer('GET', `${list}?trashed=1`))).toBe(403)
       expect((await tenant.call('GET', list)).body.data.map((row: Json) => row.id)).not.toContain(data.id)
+    })
+
+    test('[check 16.6] [RES-013] [RES-014] what is restored is what was deleted, but for its version and times', async () => {
+      const { data, list, one } = await make(kind)
+      const shown = async () =>
+        has(kind, 'show') ? (await tenant.call('GET', one)).body.data : (await tenant.call('PATCH', one, {})).body.data
+      await tenant.call('PATCH', one, { ...sampleOf(kind).change, description: 'kept' })
+      const before = await shown()
+      expect(await statusOf(tenant.call('DELETE', one))).toBe(204)
+      const trash: Json[] = (await tenant.call('GET', `${list}?trashed=1&sort=-updated_at`)).body.data
+      expect(trash.find(row => row.id === data.id)).toMatchObject({
+        description: 'kept',
+        deleted_at: expect.any(String),
+      })
+      expect(await statusOf(tenant.call('PATCH', one, { deleted_at: null }))).toBe(200)
+      const after = await shown()
+      expect(after.version).toBeGreaterThan(before.version)
+      expect(lasting(after)).toEqual(lasting(before))
+      expect((await tenant.call('GET', `${list}?trashed=1`)).body.data.map((row: Json) => row.id)).not.toContain(
+        data.id,
+      )
     })
 
     test('[RES-018] [RES-019] a secret is written and never read', async () => {

@@ -7,12 +7,16 @@ import { join } from 'node:path'
 import { judgeDueCertificates, lookAtDuePlaces } from '../../apps/hub/certificates/certificate-watch.ts'
 import { kinds } from '../../apps/hub/kinds.ts'
 import { refreshUsage, watchAddresses } from '../../apps/hub/network/network-watch.ts'
+import { createLogger } from '../../apps/hub/platform/telemetry.ts'
+import type { Kind } from '../../apps/hub/resources/kind.ts'
+import { onePath } from '../../apps/hub/resources/kind-routes.ts'
 import { tellConditions } from '../../apps/hub/resources/tell-conditions.ts'
 import { CertificateMaker, type Issued } from '../support/certificates.ts'
 import { PROXY_ADDRESS, startTinyproxy } from '../support/forward-proxy.ts'
 import { TlsServer } from '../support/tls-server.ts'
-import { type Json, type Tenant, TestHub, until } from './hub-harness.ts'
+import { type Call, type Json, type Tenant, TestHub, until } from './hub-harness.ts'
 import { acme, applied, manifest, submit } from './iac-rig.ts'
+import { kindSamples } from './kind-samples.ts'
 
 setDefaultTimeout(60_000)
 let hub: TestHub
@@ -45,7 +49,8 @@ function randomOf(seed: number): (max: number) => number {
   let state = seed
   return max => {
     state = (state * 1_103_515_245 + 12_345) % 2_147_483_648
-    return state % max
+    // The low bits of such a row turn in short circles.
+    return Math.floor((state / 2_147_483_648) * max)
   }
 }
 const freshSeed = (): number => Number(process.env.SVC_FUZZ_SEED ?? Date.now() % 100_000)
@@ -60,6 +65,66 @@ test('[check 16.3] the built-in viewer reads every list and writes nothing', asy
   }
   for (const path of ['/options', '/iac/runs', '/approvals/tickets', '/files', '/search?q=xx', '/mobile/devices'])
     expect([path, (await viewer.call('GET', path)).status]).toEqual([path, 200])
+})
+
+test('[check 16.8] [RES-017] [RES-018] each write of a run is in the audit log once, and no secret in any answer or line', async () => {
+  const lines: string[] = []
+  const log = createLogger('trace', { write: line => lines.push(line) })
+  const own = await TestHub.start({ 'webhooks.allow_private': true }, log)
+  try {
+    const by = await own.tenant()
+    const answers: string[] = []
+    const writes: string[] = []
+    const call: Call = async (method, path, ...rest) => {
+      const answer = await by.call(method, path, ...rest)
+      if (answer.status >= 400) throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`)
+      answers.push(JSON.stringify(answer.body))
+      if (method !== 'GET') writes.push(`${method} ${path}`)
+      return answer
+    }
+    const secrets: string[] = []
+    const make = async (kind: Kind, hasSecrets: boolean): Promise<string> => {
+      const { info, parent, fields } = kind
+      const list = parent ? (await make(parent.of, false)) + info.path.slice(onePath(parent.of).length) : info.path
+      const sample = kindSamples[info.kind]!
+      const body = { ...(await sample.body(writes.length, call)), ...(hasSecrets ? sample.withSecret : {}) }
+      for (const [name, { isSecret }] of Object.entries(fields)) {
+        if (!isSecret || !hasSecrets) continue
+        secrets.push(`s3cr3t-${crypto.randomUUID()}`)
+        body[name] = secrets.at(-1)
+      }
+      return `${list}/${(await call('POST', list, body)).body.data.id}`
+    }
+    for (const kind of kinds) {
+      const one = await make(kind, true)
+      await call('PATCH', one, kindSamples[kind.info.kind]!.change)
+      for (const [name, { isSecret }] of Object.entries(kind.fields)) {
+        if (!isSecret) continue
+        secrets.push(`s3cr3t-${crypto.randomUUID()}`)
+        await call('PATCH', one, { [name]: secrets.at(-1) })
+      }
+      await call('DELETE', one)
+      await call('PATCH', one, { deleted_at: null })
+      await call('GET', one.slice(0, one.lastIndexOf('/')))
+    }
+    // What is refused is answered and logged too, with what was sent.
+    const refused = await by.call('POST', '/proxies', {
+      name: 7,
+      mode: 'forward',
+      password: secrets[0],
+    })
+    answers.push(JSON.stringify(refused.body))
+    const entries = await own.hub.database.client<{ action: string; row: string }[]>`
+      select action, to_jsonb(a)::text as row from audit_log a where company_id = ${by.companyId}`
+    expect([refused.status, secrets.length > 5]).toEqual([422, true])
+    const kindNames = new Set(kinds.map(({ info }) => info.kind))
+    expect(entries.filter(({ action }) => kindNames.has(action.split('.')[0] ?? ''))).toHaveLength(writes.length)
+    expect(lines.length).toBeGreaterThan(0)
+    const everything = [...answers, ...entries.map(({ row }) => row), ...lines].join('\n')
+    expect(secrets.filter(secret => everything.includes(secret))).toEqual([])
+  } finally {
+    await own.running.stop()
+  }
 })
 
 test('[check 16.11] two servers that report one address are told of, and of its end', async () => {
@@ -96,19 +161,94 @@ test('[check 16.11] two servers that report one address are told of, and of its 
   expect((await bell('resource.recovered')).filter(each => each.link.endsWith(address.id))).toHaveLength(1)
 })
 
+test('[check 16.12] [RES-220] a hundred random orders of creating and deleting leave the tree that containment says', async () => {
+  const seed = freshSeed()
+  const random = randomOf(seed)
+  const own = await hub.tenant()
+  const number = (address: string) => address.split('.').reduce((sum, part) => sum * 256 + Number(part), 0)
+  /** The first and last number of a block, by its text. */
+  const rangeOf = (cidr: string): readonly [number, number] => {
+    const [base = '', bits = ''] = cidr.split('/')
+    return [number(base), number(base) + 2 ** (32 - Number(bits)) - 1]
+  }
+  const holds = (outer: string, inner: string) => {
+    const [[from, to], [first, last]] = [rangeOf(outer), rangeOf(inner)]
+    return outer !== inner && from <= first && last <= to
+  }
+  // Each run has an address space of its own; blocks of few places and lengths lie in each other often.
+  const plans = Array.from({ length: 100 }, (_, run) => ({
+    vrf: `run ${run}`,
+    blocks: Array.from({ length: 9 }, () => `10.${16 * random(3)}.${64 * random(2)}.0/${8 + 2 * random(9)}`),
+  }))
+  const standing = new Map<string, ReadonlyMap<string, string>>()
+  const play = async ({ vrf, blocks }: (typeof plans)[number]) => {
+    const ids = new Map<string, string>()
+    for (const text of blocks) {
+      const bits = Number(text.split('/')[1])
+      const start = number(text.split('/')[0] ?? '')
+      const from = start - (start % 2 ** (32 - bits))
+      const cidr = `${[24, 16, 8, 0].map(shift => Math.floor(from / 2 ** shift) % 256).join('.')}/${bits}`
+      const id = ids.get(cidr)
+      if (id === undefined) ids.set(cidr, (await made('/subnets', { cidr, vrf }, own)).id)
+      else if ((await own.call('DELETE', `/subnets/${id}`)).status === 204) ids.delete(cidr)
+    }
+    for (const [cidr, id] of [...ids].filter((_, at) => at % 3 === 0))
+      if ((await own.call('DELETE', `/subnets/${id}`)).status === 204) ids.delete(cidr)
+    standing.set(vrf, ids)
+  }
+  const waiting = [...plans]
+  await Promise.all(
+    Array.from({ length: 6 }, async () => {
+      for (let plan = waiting.pop(); plan; plan = waiting.pop()) await play(plan)
+    }),
+  )
+  const rows = await hub.hub.database.client<Json[]>`
+    select id, vrf, cidr::text as cidr, parent_id, depth from subnets
+    where company_id = ${own.companyId} and deleted_at is null`
+  const byHand = [...standing].flatMap(([vrf, ids]) =>
+    [...ids].map(([cidr, id]) => {
+      const around = [...ids.keys()].filter(each => holds(each, cidr))
+      const parent = around.sort((x, y) => Number(y.split('/')[1]) - Number(x.split('/')[1]))[0]
+      return { id, vrf, cidr, parent_id: ids.get(parent ?? '') ?? null, depth: around.length }
+    }),
+  )
+  const sorted = (all: readonly Json[]) => [...all].sort((x, y) => (x.id < y.id ? -1 : 1))
+  expect([seed, ...sorted([...rows])]).toEqual([seed, ...sorted(byHand)])
+  expect(Math.max(...byHand.map(({ depth }) => depth))).toBeGreaterThan(1)
+})
+
 test('[check 16.13] usage of a random tree is what a count by hand says', async () => {
   const seed = freshSeed()
   const random = randomOf(seed)
   const own = await hub.tenant()
   const base = 10 * 2 ** 24
   const text = (value: number) => [24, 16, 8, 0].map(shift => Math.floor(value / 2 ** shift) % 256).join('.')
-  const blocks = new Map<string, { from: number; size: number; id: string }>()
+  type Reserved = readonly { readonly first: number; readonly last: number }[]
+  type Made = Block & {
+    readonly id: string
+    readonly gateway: number | null
+    readonly reserved: Reserved
+    readonly full: boolean
+  }
+  const blocks = new Map<string, Made>()
   for (let index = 0; index < 12; index++) {
     const prefix = 20 + random(8)
     const size = 2 ** (32 - prefix)
     const from = base + Math.floor(random(4096) / size) * size
     const cidr = `${text(from)}/${prefix}`
-    if (!blocks.has(cidr)) blocks.set(cidr, { from, size, id: (await made('/subnets', { cidr }, own)).id })
+    if (blocks.has(cidr)) continue
+    const gateway = random(2) ? from + 1 + random(size - 2) : null
+    const first = from + random(size)
+    const last = Math.min(first + random(40), from + size - 1)
+    const reserved = random(3) ? [] : [{ first, last }]
+    const full = random(8) === 0
+    const body = {
+      cidr,
+      gateway: gateway && text(gateway),
+      reserved: reserved.map(each => ({ from: text(each.first), to: text(each.last), note: 'DHCP' })),
+      full,
+    }
+    blocks.set(cidr, { from, size, gateway, reserved, full, id: (await made('/subnets', body, own)).id })
   }
   const taken = new Set(Array.from({ length: 60 }, () => base + random(4096)))
   const rows = ['address', ...[...taken].map(text)].join('\n')
@@ -116,13 +256,37 @@ test('[check 16.13] usage of a random tree is what a count by hand says', async 
   expect(csv.body.data.created).toBe(taken.size)
   await refreshUsage(hub.hub)
   for (const [cidr, { from, size, id }] of blocks) {
-    const inside = [...taken].filter(address => address >= from && address < from + size)
     const around = [...blocks.values()].filter(each => each.from >= from && each.from + each.size <= from + size)
+    const isUsed = (address: number) =>
+      taken.has(address) ||
+      around.some(
+        each =>
+          each.gateway === address ||
+          (each.full && address >= each.from && address < each.from + each.size) ||
+          each.reserved.some(range => range.first <= address && address <= range.last),
+      )
+    const used = Array.from({ length: size }, (_, at) => from + at).filter(isUsed).length
     const { usage, children_count } = await got(`/subnets/${id}`, own)
     const direct = around.filter(
       each => each.id !== id && !around.some(other => other.id !== id && other.id !== each.id && holds(other, each)),
     )
-    expect([seed, cidr, usage.used, children_count]).toEqual([seed, cidr, inside.length, direct.length])
+    const usable = size - 2
+    const percent = (part: number, whole: number) => Math.min(100, Math.floor((part * 1000) / whole) / 10)
+    const delegated = direct.reduce((sum, each) => sum + each.size, 0)
+    expect([seed, cidr, usage, children_count]).toEqual([
+      seed,
+      cidr,
+      {
+        size,
+        usable,
+        used,
+        used_percent: percent(used, usable),
+        delegated_percent: percent(delegated, size),
+        free: Math.max(0, usable - used),
+        discovered: 0,
+      },
+      direct.length,
+    ])
   }
 })
 type Block = { readonly from: number; readonly size: number }
@@ -341,4 +505,34 @@ test('[check 16.34] upload that is off in one company is on in the other, the fo
     expect((await by.call('POST', '/iac/runs', { manifests: [file] })).status).toBe(status)
     expect((await by.call('POST', '/iac/form', { manifests: [file] })).status).toBe(201)
   }
+})
+
+test('[check 16.33] [RES-129] bombs of aliases, twenty documents, a secret and an unknown key are invalid, and take no memory', async () => {
+  const by = await acme(hub)
+  const head = `apiVersion: hub/v1\nkind: server\nmetadata: {company: ${by.slug}, name: a}\n`
+  const letters = [...'abcdefghij']
+  const bomb = letters.map((name, at) => {
+    const of = at === 0 ? 'x' : `*${letters[at - 1]}`
+    return `${name}: &${name} [${Array(10).fill(of).join(',')}]`
+  })
+  // As many as a manifest holds; the whole of a million is longer than one may be.
+  const many = `a: &a 1\nb: [${'*a,'.repeat(80_000)}]`
+  const before = process.memoryUsage.rss()
+  for (const [contents, word] of [
+    [bomb.join('\n'), 'alias'],
+    [many, 'alias'],
+    [Array(20).fill(`${head}spec: {}\n`).join('---\n'), 'one YAML document'],
+    [`${head}spec: {password: hunter2}\n`, 'secret'],
+    [`${head}spec: {colour: red}\n`, 'unknown key'],
+  ] as const) {
+    const run = await submit(hub, by, [{ path: 'x.yml', contents }])
+    const said = run.errors.map((each: Json) => each.message).join('\n')
+    expect([word, run.status, said]).toEqual([word, 'invalid', expect.stringContaining(word)])
+    expect(said).not.toContain('hunter2')
+  }
+  const million = { manifests: [{ path: 'x.yml', contents: `a: &a 1\nb: [${'*a,'.repeat(1_000_000)}]` }] }
+  const answer = await by.call('POST', '/iac/runs', million)
+  expect([answer.status, Object.keys(answer.body.errors)]).toEqual([422, ['manifests.0.contents']])
+  // What the bombs say is gigabytes.
+  expect(process.memoryUsage.rss() - before).toBeLessThan(300 * 1024 * 1024)
 })

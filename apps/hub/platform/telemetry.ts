@@ -1,5 +1,5 @@
 // The hub's log (JSON lines, request ids) and self-metrics (names hub_…; decision G-145).
-import pino, { type Logger } from 'pino'
+import pino, { type DestinationStream, type Logger, type LoggerOptions } from 'pino'
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import { errorInfo } from '../../../core/error-info.ts'
 
@@ -48,12 +48,13 @@ export function countEvents(
     for (const [result, { length }] of Map.groupBy(ofType, event => event.result)) counter.inc({ type, result }, length)
 }
 
-/** JSON lines on standard output; fields that could hold a secret are masked. */
-export function createLogger(level: string): Logger {
-  return pino({
+/** JSON lines, on standard output unless it is said where; fields that could hold a secret are masked. */
+export function createLogger(level: string, destination?: DestinationStream): Logger {
+  const options: LoggerOptions = {
     level,
     base: { service: 'hub' },
     serializers: { err: (error: unknown) => errorInfo(error) },
     redact: { paths: ['*.token', '*.password', '*.secret', '*.authorization', '*.license'], censor: '(hidden)' },
-  })
+  }
+  return destination ? pino(options, destination) : pino(options)
 }
