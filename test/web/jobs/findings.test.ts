@@ -177,7 +177,7 @@ test('groups hold the findings that the list has, of one server as of all, in or
     (await (await askView(hub.url, session, 'findings', `&group=cve${search}`)).json()) as Json
   const all = 'q=state:open+state:accepted'
   const brief = ({ groups }: Json) =>
-    groups.map(({ vulnId, findings, fixed, packages }: Json) => [vulnId, findings, fixed, packages])
+    groups.map(({ key, findings, fixed, packages }: Json) => [key, findings, fixed, packages])
   const expected = [
     ['CVE-2026-0002', 1, 1, 1],
     ['CVE-2026-0001', 1, 1, 1],
@@ -207,6 +207,68 @@ test('groups hold the findings that the list has, of one server as of all, in or
   expect(((await theirs.json()) as Json).groups).toEqual([])
   expect((await askView(hub.url, stranger, 'vulnerability', '&cve=CVE-2026-0002')).status).toBe(404)
 }, 120_000)
+
+test('findings are read by package and by server, and a group leads to the very findings that it counts', async () => {
+  const other = await hub.tenant(undefined, { planCode: 'business' })
+  const name = 'web "one" \u202e<b>é🙂'
+  const { id } = (await other.call('POST', '/servers', { name })).body.data
+  const [attached, loose] = [await enroll(other, matcherCalls, { serverId: id }), await enroll(other, matcherCalls)]
+  const of = (vuln_id: string, package_key: string, about: Json = {}) =>
+    findingPayload({ vuln_id, package_key, ...about })
+  await send(matcherCalls, [
+    opened(attached, of('CVE-2026-0061', HOSTILE)),
+    opened(attached, of('CVE-2026-0062', HOSTILE, { fix_status: 'no_fix', fixed_version: '' })),
+    opened(attached, of('CVE-2026-0061', `${HOSTILE}-dev`)),
+    opened(loose, of('CVE-2026-0061', HOSTILE)),
+  ])
+  const session = await logIn(hub.url, (await newPerson(hub, other.companyId)).email)
+  const asked = async (view: string, search: string): Promise<Json> =>
+    (await (await askView(hub.url, session, view, search)).json()) as Json
+  const brief = ({ groups }: Json) =>
+    groups.map((group: Json) => [group.key, group.findings, group.fixed, group.vulnerabilities, group.packages])
+  const byPackage = [
+    [HOSTILE, 3, 2, 2, 1],
+    [`${HOSTILE}-dev`, 1, 1, 1, 1],
+  ]
+  expect(brief(await asked('findings', '&group=package'))).toEqual(byPackage)
+  await addUpFindingCounts(hub.hub.database.db)
+  expect(brief(await asked('findings', '&group=package'))).toEqual(byPackage)
+  const byServer = await asked('findings-by-server', '&group=server')
+  expect(brief(byServer)).toEqual([
+    [id, 3, 2, 2, 2],
+    ['', 1, 1, 1, 1],
+  ])
+  expect(byServer.groups[0].title).toBe(name)
+  const theirs = await asked('findings-by-server', '&group=server&q=attached:maybe')
+  expect([theirs.matching, theirs.groups]).toEqual([0, []])
+  // A package that others only begin like is not that package, and an export that cannot say it is none.
+  const exact = await asked('findings', `&q=${encodeURIComponent(`package:"${HOSTILE.replaceAll('"', '""')}"`)}`)
+  expect([exact.matching, exact.rows.length, exact.exported]).toEqual([3, 3, null])
+
+  const page = await visit('/findings?q=fix:fixed', other.companyId)
+  const rows = page.getByRole('row').filter({ has: page.getByRole('link', { name: /^CVE-/ }) })
+  const [group, chosen] = [page.getByLabel('Group by'), page.getByRole('rowheader').getByRole('link')]
+  await rows.nth(2).waitFor()
+  await group.selectOption('package')
+  await page.getByRole('columnheader', { name: 'Vulnerabilities' }).waitFor()
+  await expectWellMade(page)
+  expect(await chosen.allTextContents()).toEqual([HOSTILE, `${HOSTILE}-dev`])
+  await chosen.first().click()
+  await rows.nth(1).waitFor()
+  expect(await rows.count()).toBe(2)
+  await group.selectOption('server')
+  await page.getByRole('rowheader').getByRole('link', { name: 'no server' }).waitFor()
+  expect((await chosen.allTextContents()).sort()).toEqual(['no server', name])
+  await expectWellMade(page)
+  await chosen.filter({ hasText: 'no server' }).click()
+  await rows.first().waitFor()
+  expect([await rows.count(), await rows.getByText('no server').count()]).toEqual([1, 1])
+  // The package stays chosen; of the server there are two, and one of them has no fix.
+  await page.goBack()
+  await chosen.filter({ hasText: name }).click()
+  await rows.first().waitFor()
+  expect([await rows.count(), await rows.getByText(name).count()]).toEqual([1, 1])
+}, 240_000)
 
 test('[SECU-009] what matches is exported from the page: it says that the file is made, then where it is, and what fails', async () => {
   const viewer = await visit('/findings', tenant.companyId, ['security.view'])

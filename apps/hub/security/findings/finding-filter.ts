@@ -21,6 +21,7 @@ export type FindingFilter = {
   /** A server, or `none` for findings of scan hosts that are attached to none. */
   readonly server_id?: string | undefined
   readonly vuln_id?: string | undefined
+  readonly package_key?: string | undefined
   readonly fix_status?: OneOrMore<(typeof fixStatuses)[number]> | undefined
   readonly kev?: boolean | undefined
   readonly search?: string | undefined
@@ -68,12 +69,20 @@ export function cellConditions(filter: FindingFilter): SQL[] {
   return conditions
 }
 
+/** The conditions on names, which counts have that are kept by name. */
+export function nameConditions({ vuln_id, package_key }: FindingFilter): SQL[] {
+  const conditions: SQL[] = []
+  if (vuln_id !== undefined) conditions.push(sql`vuln_id = ${vuln_id}`)
+  if (package_key !== undefined) conditions.push(sql`package_key = ${package_key}`)
+  return conditions
+}
+
 /** The conditions on findings of a company. */
 export function findingConditions(companyId: string, filter: FindingFilter): SQL {
   const conditions = [sql`company_id = ${companyId}`, ...cellConditions(filter)]
   if (filter.server_id !== undefined && filter.server_id !== 'none')
     conditions.push(sql`server_id = ${filter.server_id}`)
-  if (filter.vuln_id !== undefined) conditions.push(sql`vuln_id = ${filter.vuln_id}`)
+  conditions.push(...nameConditions(filter))
   if (filter.search !== undefined) conditions.push(findsText(SEARCH_TEXT, filter.search))
   return all(conditions)
 }

@@ -5,7 +5,15 @@
 import { type SQL, sql } from 'drizzle-orm'
 import type { Executor } from '../../platform/db/connect.ts'
 import type { RowRange } from '../../platform/db/page-of-rows.ts'
-import { all, cellConditions, type FindingFilter, findingConditions, findsText, SEARCH_TEXT } from './finding-filter.ts'
+import {
+  all,
+  cellConditions,
+  type FindingFilter,
+  findingConditions,
+  findsText,
+  nameConditions,
+  SEARCH_TEXT,
+} from './finding-filter.ts'
 
 /** The order of the list within one risk, which falls from the first to the last; by name, then by id. */
 const CELL = ['priority', 'status', 'kind', 'severity_label', 'fix_status', 'kev', 'is_attached'] as const
@@ -111,11 +119,12 @@ export async function idsOfPage(
   filter: FindingFilter,
   range: RowRange,
 ): Promise<IdsOfPage> {
-  const { server_id, vuln_id, search } = filter
+  const { server_id, search } = filter
   if (server_id !== undefined && server_id !== 'none') return pageOfServer(db, companyId, filter, range)
   const owned = sql`company_id = ${companyId}`
-  const conditions = [owned, ...cellConditions(filter), ...(vuln_id === undefined ? [] : [sql`vuln_id = ${vuln_id}`])]
-  const isByName = vuln_id !== undefined || search !== undefined
+  const named = nameConditions(filter)
+  const conditions = [owned, ...cellConditions(filter), ...named]
+  const isByName = named.length > 0 || search !== undefined
   const { ids, total, deep } = await placed(db, companyId, { conditions, search, isByName }, range)
   if (deep === null) return { ids, total }
   const cell = ['risk' as const, ...CELL].map(name => ({ name: sql.identifier(name), value: sql`${deep.cell[name]}` }))

@@ -141,6 +141,7 @@ const table = {
     path: '/findings',
     view: 'findings',
     takes: ['q', 'group', 'offset'],
+    variant: { param: 'group', value: 'server', view: 'findings-by-server', takes: ['q', 'group', 'offset'] },
     permissions: ['security.view'],
     section: 'security',
     key: 'f',

@@ -8,7 +8,7 @@ import { checkDaysView, checksView } from './checks.ts'
 import { compareView } from './compare.ts'
 import { exceptionsView } from './exceptions.ts'
 import { findingView } from './finding.ts'
-import { findingsView, matchingFindingsView } from './findings.ts'
+import { findingsByServerView, findingsView, matchingFindingsView } from './findings.ts'
 import { findingsExportView } from './findings-export.ts'
 import { hostMapView, mapCellsView } from './host-map.ts'
 import { licensesView } from './licenses.ts'
@@ -43,6 +43,7 @@ export const views: Readonly<Record<string, View>> = {
   exceptions: exceptionsView,
   finding: findingView,
   findings: findingsView,
+  'findings-by-server': findingsByServerView,
   'findings-export': findingsExportView,
   licenses: licensesView,
   alert: alertView,

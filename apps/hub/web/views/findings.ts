@@ -10,7 +10,7 @@ import {
   hiddenKinds,
   priorities,
 } from '../../security/findings/finding-filter.ts'
-import { vulnerabilityGroups } from '../../security/findings/finding-groups.ts'
+import { findingGroups, type Grouping, groupings } from '../../security/findings/finding-groups.ts'
 import { findingsByIds } from '../../security/findings/finding-list.ts'
 import { idsOfPage } from '../../security/findings/finding-page.ts'
 import { findingCounts, matcherState } from '../../security/findings/overview.ts'
@@ -71,14 +71,17 @@ export type FindingsView = {
   readonly matching: number
   readonly offset: number
   readonly rows: readonly FindingRow[]
-  /** Where findings are shown by vulnerability; null: they are not. */
-  readonly groups: readonly FindingGroup[] | null
+  /** What the groups have in common; null: there are none. */
+  readonly groupedBy: Grouping | null
+  readonly groups: readonly FindingGroup[]
   /** The filter as an export takes it; null: nothing matches, or an export cannot say it. */
   readonly exported: Readonly<Record<string, string | boolean>> | null
 }
 
 export type FindingGroup = {
-  readonly vulnId: string
+  /** The vulnerability, the package or the id of the server; empty: of no server. */
+  readonly key: string
+  /** What a vulnerability is about; the name of a server. */
   readonly title: string | null
   readonly risk: number
   readonly priority: Priority
@@ -88,6 +91,7 @@ export type FindingGroup = {
   /** Of these findings, how many an upgrade mends. */
   readonly fixed: number
   readonly packages: number
+  readonly vulnerabilities: number
 }
 
 const CHOICES = { state: findingStatuses, kind: findingKinds, priority: priorities, fix: fixStatuses } as const
@@ -101,15 +105,16 @@ function valuesOf<T extends string>(terms: readonly FilterTerm[], all: readonly 
   return all.filter(value => (chosen.size === 0 || chosen.has(value)) && !excluded.has(value))
 }
 
-const KEYS = new Set([...Object.keys(CHOICES), 'exploited', 'cve', 'server'])
+const KEYS = new Set([...Object.keys(CHOICES), 'exploited', 'cve', 'package', 'server', 'attached'])
 
 /** What the terms ask for; null where nothing can meet them. Without a state: what is open. */
 async function toFilter(context: ViewContext, terms: readonly FilterTerm[]): Promise<FindingFilter | null> {
   const of = (key: string) => terms.filter(term => term.key === key)
   if (terms.some(({ key, operator }) => key !== null && (!KEYS.has(key) || operator !== '='))) return null
   const words = terms.filter(term => term.key === null)
-  const [cves, names] = [of('cve'), of('server')]
-  if ([...words, ...cves, ...names].some(term => term.isExcluded) || cves.length > 1 || names.length > 1) return null
+  const single = [of('cve'), of('package'), [...of('server'), ...of('attached')]]
+  if ([...words, ...single.flat()].some(term => term.isExcluded) || single.some(({ length }) => length > 1)) return null
+  const [cve, packageTerm, server] = single.map(([term]) => term)
   const chosen = {
     status: valuesOf(of('state'), CHOICES.state) ?? (['open'] as const),
     kind: valuesOf(of('kind'), CHOICES.kind),
@@ -118,20 +123,22 @@ async function toFilter(context: ViewContext, terms: readonly FilterTerm[]): Pro
   }
   const exploited = valuesOf(of('exploited'), ['yes', 'no'])
   if ([...Object.values(chosen), exploited].some(values => values?.length === 0)) return null
-  const serverId = names[0] === undefined ? undefined : await serverOfName(context, names[0].value)
+  const serverId = server && (await serverOf(context, server))
   if (serverId === null) return null
   return {
     ...chosen,
     kev: exploited?.length === 1 ? exploited[0] === 'yes' : undefined,
-    vuln_id: cves[0] && vulnerabilityName(cves[0].value),
+    vuln_id: cve && vulnerabilityName(cve.value),
+    package_key: packageTerm?.value,
     server_id: serverId,
     search: words.length === 0 ? undefined : words.map(({ value }) => value).join(' '),
     hidden_kinds: hiddenKinds({ permissions: { has: context.may } }),
   }
 }
 
-/** Null: the company has no such server. */
-async function serverOfName({ hub, companyId }: ViewContext, name: string): Promise<string | null> {
+/** By its name, or none: of hosts that are attached to no server. Null: the company has no such server. */
+async function serverOf({ hub, companyId }: ViewContext, { key, value: name }: FilterTerm): Promise<string | null> {
+  if (key === 'attached') return name.toLowerCase() === 'no' ? 'none' : null
   const [row] = await hub.database.db.execute<{ id: string }>(sql`
     select id from servers where company_id = ${companyId} and deleted_at is null and lower(name) = lower(${name}) limit 1`)
   return row?.id ?? null
@@ -150,11 +157,12 @@ export const toFindingRow = ({
   dueAtMs: finding.slaDueAt?.getTime() ?? null,
 })
 
-/** The filter as the API takes it, which knows one value of a key; null: it has several of one. */
+/** The filter as the API takes it, which knows one value of a key and no package; null: it cannot say it. */
 function exportedFilter({ hidden_kinds: _, ...filter }: FindingFilter): FindingsView['exported'] {
   const given: Record<string, string | boolean> = {}
   for (const [name, value] of Object.entries(filter)) {
     if (value === undefined) continue
+    if (name === 'package_key') return null
     const [first, ...others] = Array.isArray(value) ? value : [value]
     if (others.length > 0) return null
     given[name] = first
@@ -172,14 +180,16 @@ async function lastRange<T extends { readonly total: number }>(
   return { offset: page.total - 1, page: await read(page.total - 1) }
 }
 
-async function groupsOf({ hub, companyId }: ViewContext, filter: FindingFilter, asked: number) {
-  const read = (offset: number) => vulnerabilityGroups(hub.database.db, companyId, filter, { limit: WINDOW, offset })
+type Grouped = { readonly filter: FindingFilter; readonly by: Grouping }
+
+async function groupsOf({ hub, companyId }: ViewContext, grouped: Grouped, asked: number) {
+  const read = (offset: number) => findingGroups(hub.database.db, companyId, grouped, { limit: WINDOW, offset })
   const { offset, page } = await lastRange(asked, read)
   const groups = page.groups.map(
-    (group): FindingGroup => ({
-      ...{ vulnId: group.vuln_id, title: group.title, risk: group.risk, priority: group.priority },
-      ...{ isExploited: group.kev, findings: group.findings, open: group.open },
-      ...{ fixed: group.fixed, packages: group.packages },
+    ({ kev, ...group }): FindingGroup => ({
+      ...{ key: group.key, title: group.title, risk: group.risk, priority: group.priority, isExploited: kev },
+      ...{ findings: group.findings, open: group.open, fixed: group.fixed },
+      ...{ packages: group.packages, vulnerabilities: group.vulnerabilities },
     }),
   )
   return { matching: page.total, offset, rows: [], groups }
@@ -189,14 +199,15 @@ async function windowOf(context: ViewContext, asked: number) {
   const { hub, companyId, param } = context
   const { db } = hub.database
   const filter = await toFilter(context, parseFilter(param('q')))
-  const isGrouped = param('group') === 'cve'
-  if (filter === null) return { matching: 0, offset: 0, rows: [], groups: isGrouped ? [] : null, exported: null }
+  const groupedBy = groupings.find(each => each === param('group')) ?? null
+  const none = { matching: 0, offset: 0, rows: [], groups: [], groupedBy, exported: null }
+  if (filter === null) return none
   const exported = exportedFilter(filter)
-  if (isGrouped) return { ...(await groupsOf(context, filter, asked)), exported }
+  if (groupedBy !== null) return { ...none, ...(await groupsOf(context, { filter, by: groupedBy }, asked)), exported }
   const read = (offset: number) => idsOfPage(db, companyId, filter, { limit: WINDOW, offset })
   const { offset, page } = await lastRange(asked, read)
   const rows = (await findingsByIds(db, companyId, page.ids)).map(toFindingRow)
-  return { matching: page.total, offset, rows, groups: null, exported }
+  return { ...none, matching: page.total, offset, rows, exported }
 }
 
 const instantMs = (text: string | null): number | null => (text === null ? null : new Date(text).getTime())
@@ -238,6 +249,9 @@ export const findingsView: View<FindingsView> = {
     }
   },
 }
+
+/** Grouped by server, for which all findings are read: made anew less often than what is read of kept counts. */
+export const findingsByServerView: View<FindingsView> = { ...findingsView, ageMs: 20_000 }
 
 export type MatchingFindingsView = { readonly ids: readonly string[] }
 

@@ -11,6 +11,7 @@ export const findingsWords = {
   resolved_ones: { en: 'Resolved ones', vi: 'Đã xử lý' },
   group_by: { en: 'Group by', vi: 'Nhóm theo' },
   group_none: { en: 'nothing', vi: 'không' },
+  vulnerabilities: { en: 'Vulnerabilities', vi: 'Lỗ hổng' },
   packages_of: { en: 'Packages', vi: 'Gói' },
   findings_count: { en: 'Findings', vi: 'Phát hiện' },
   mendable: { en: 'Fix', vi: 'Bản sửa' },
@@ -23,8 +24,8 @@ export const findingsWords = {
     vi: 'Các phát hiện khớp bộ lọc, dạng tệp; tối đa một triệu, giữ trong một ngày.',
   },
   export_not: {
-    en: 'A file is made by one value of each key: choose one state, priority, kind or fix.',
-    vi: 'Tệp chỉ nhận một giá trị cho mỗi khóa: hãy chọn một trạng thái, ưu tiên, loại hoặc bản sửa.',
+    en: 'A file is made by one value of each key: choose one state, priority, kind or fix, and no package.',
+    vi: 'Tệp chỉ nhận một giá trị cho mỗi khóa: hãy chọn một trạng thái, ưu tiên, loại hoặc bản sửa, và bỏ lọc theo gói.',
   },
   export_made: { en: 'The file is being made …', vi: 'Đang tạo tệp …' },
   export_ready: { en: '{count} {count|finding|findings} until {time}:', vi: '{count} phát hiện, giữ đến {time}:' },

@@ -23,7 +23,7 @@ import { ExportFindings } from './export-findings.tsx'
 import './findings.css'
 import { findingColumns } from './finding-columns.tsx'
 import { databaseText, priorityText } from './finding-face.tsx'
-import { GroupChoice, groupColumns } from './finding-groups.tsx'
+import { GroupChoice, groupColumns, groupHref, groupName } from './finding-groups.tsx'
 
 const t = textsOf(findingsWords)
 const shell = textsOf(shellWords)
@@ -84,15 +84,17 @@ function FindingList({ data, total, selection }: ListProps) {
     ...{ label: t('title'), total: data.matching, offset: data.offset },
     onOffset: (offset: number): void => setParams({ offset: offset || null }, 'replace'),
   }
-  if (data.groups !== null)
+  const { groupedBy } = data
+  if (groupedBy !== null)
     return (
       <Table
+        key={groupedBy}
         {...window}
-        columns={groupColumns}
+        columns={groupColumns[groupedBy]}
         rows={data.groups}
-        keyOf={row => row.vulnId}
-        nameOf={row => row.vulnId}
-        hrefOf={row => hrefTo('vulnerability', { cve: row.vulnId })}
+        keyOf={row => row.key}
+        nameOf={row => groupName(groupedBy, row)}
+        hrefOf={row => groupHref(groupedBy, row)}
       />
     )
   return (
@@ -127,7 +129,9 @@ function useAsking(data: FindingsView | null) {
 }
 
 export function FindingsPage() {
-  const { data, fault, reload } = usePageView<FindingsView>('findings')
+  const { data, fault, reload } = usePageView<FindingsView>(
+    param('group') === 'server' ? 'findings-by-server' : 'findings',
+  )
   const { selection, asked, fault: unselected, ask, close, selectMatching } = useAsking(data)
   if (data === null) return fault === null ? <Skeleton lines={16} /> : <Fault fault={fault} onRetry={reload} />
   const total = Object.values(data.byState).reduce((sum, number) => sum + number, 0)
@@ -139,7 +143,7 @@ export function FindingsPage() {
     <>
       <div class="page-head">
         <h1>{t('title')}</h1>
-        <span class="muted">{data.groups === null ? shell('rows_of', { count: data.matching, total }) : null}</span>
+        <span class="muted">{data.groupedBy === null ? shell('rows_of', { count: data.matching, total }) : null}</span>
         <NoticeLine onUndone={reload} />
         <span class="grow" />
         {may('security.export') && data.matching > 0 ? (
@@ -156,7 +160,7 @@ export function FindingsPage() {
           <a href={hrefTo('findings', {}, { q: 'state:resolved' })}>{t('resolved_ones')}</a>
         </span>
       </div>
-      {data.groups === null ? (
+      {data.groupedBy === null ? (
         <SelectionBar
           selected={selection.size}
           matching={data.matching}
