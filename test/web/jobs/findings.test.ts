@@ -10,6 +10,7 @@ import { closeContexts, violationsOf, visitAs } from '../browser.ts'
 import { treeFault } from '../page-trees.ts'
 import { askView, logIn, newPerson, slugOf } from '../visitor.ts'
 
+const DESCRIPTION = `A <b>crafted</b> file. ${'word '.repeat(2000)}the end.`
 const HOSTILE = `lib<img src="x" onerror="alert(1)">`
 
 let hub: TestHub
@@ -27,7 +28,7 @@ beforeAll(async () => {
   const items = [
     { vuln_id: 'CVE-2026-0001', title: '' },
     {
-      ...{ vuln_id: 'CVE-2026-0002', title: 'Heap overflow in a parser', description: 'A <b>crafted</b> file.' },
+      ...{ vuln_id: 'CVE-2026-0002', title: 'Heap overflow in a parser', description: DESCRIPTION },
       ...{ severity: 'critical', kev: true, references: ['https://example.test/advisory', 'javascript:alert(1)'] },
     },
   ]
@@ -94,6 +95,10 @@ test('[SECU-007] the worst finding is read first with what mends it, and a risk 
   await page.getByRole('heading', { name: 'CVE-2026-0002' }).waitFor()
   await page.getByText(`Upgrade ${HOSTILE} from 3.0.1-1 to 3.0.1-2 on web-1. It is exploited.`).waitFor()
   await page.getByText('A <b>crafted</b> file.').waitFor()
+  // What is long is whole once it is asked for.
+  expect(await page.getByText('the end.').count()).toBe(0)
+  await page.getByRole('button', { name: 'Whole text' }).click()
+  await page.getByText('the end.').waitFor()
   // It is of p1: a week from now, and not late.
   const due = page.locator('dl.facts dt', { hasText: /^Due$/ }).locator('xpath=following-sibling::dd[1]')
   expect(await due.textContent()).toMatch(/^in [67] days$/)

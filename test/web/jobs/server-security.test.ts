@@ -10,7 +10,8 @@ import { closeContexts, violationsOf, visitAs } from '../browser.ts'
 import { treeFault } from '../page-trees.ts'
 import { askView, logIn, newPerson } from '../visitor.ts'
 
-const HOSTILE = `lib<img src="x" onerror="alert(1)">`
+/** Markup, and too long for a line of any screen. */
+const HOSTILE = `lib<img src="x" onerror="alert(1)">${'x'.repeat(200)}`
 const matcher = new MatcherListener()
 
 let hub: TestHub

@@ -22,7 +22,7 @@ const t = textsOf(findingsWords)
 
 function sentenceOf({ finding, exploitedDueDate }: FindingView): string {
   const { packageKey, installed, fixed, fix, needsReboot, isExploited } = finding
-  const params = { package: packageKey, installed, fixed, server: finding.serverName ?? t('no_server') }
+  const params = { package: packageKey, installed, fixed, server: finding.serverName ?? t('its_host') }
   const todo = t(fix === 'fixed' && needsReboot ? 'do_reboot' : `do_${fix}`, params)
   if (!isExploited) return todo
   const until = exploitedDueDate ? `, ${t('mend_until', { day: exploitedDueDate })}` : ''
