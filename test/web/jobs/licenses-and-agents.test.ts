@@ -115,6 +115,16 @@ test('agents: an outdated one is marked, moved to another server, revoked and de
   await until('it is gone', async () => (await stateOf()) === 'gone')
   await page.context().close()
 
+  // From a licence to the agents that enrolled by it, and to no other.
+  const { token: other } = await license('other')
+  const body = { license: other, hostname: 'spare', machine_id: 'third', collector_id: collector.id }
+  expect((await collector.call('POST', '/enroll', { ...body, agent_version: '0.10.0' })).body.error).toBe(undefined)
+  const licenses = await visit('/licenses')
+  await licenses.getByRole('row').filter({ hasText: 'other' }).getByRole('link', { name: '1 of 5' }).click()
+  await licenses.getByText('1 of 2', { exact: true }).waitFor()
+  await licenses.getByRole('table', { name: 'Agents' }).getByRole('rowheader', { name: 'spare' }).waitFor()
+  await licenses.context().close()
+
   const viewer = await visit('/agents', ['monitoring.view', 'servers.view'])
   await viewer.getByRole('table', { name: 'Agents' }).waitFor()
   expect(await viewer.getByRole('button', { name: /Revoke|Move|Delete/ }).count()).toBe(0)

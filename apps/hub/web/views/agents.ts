@@ -51,7 +51,13 @@ type Stored = {
   last_seen_at: string | null
   enrolled_at: string
   revoked_reason: string | null
+  license_name: string | null
+  license_hint: string | null
 }
+
+/** The licence by which it enrolled, under its name and as lists show its key. */
+const licensesOf = ({ license_name: name, license_hint: hint }: Stored): readonly string[] =>
+  name === null || hint === null ? [] : [name, hint]
 
 const toRow = (row: Stored, newest: string | null): AgentRow => ({
   id: row.id,
@@ -77,19 +83,22 @@ export const agentsView: View<AgentsView> = {
     const columns = { state: sql`a.state`, lastSeenAt: sql`a.last_seen_at`, isLost }
     const stored = await hub.database.db.execute<Stored>(sql`
       select a.id, a.hostname, a.machine_id, a.server_id, s.name as server_name, a.state, a.agent_version, a.last_seen_at,
-        a.enrolled_at, a.revoked_reason, ${connectivitySql(hub, columns)} as connectivity
+        a.enrolled_at, a.revoked_reason, l.name as license_name, l.token_hint as license_hint,
+        ${connectivitySql(hub, columns)} as connectivity
       from monitoring_agents a left join servers s on s.id = a.server_id
+        left join monitoring_licenses l on l.id = a.license_id
       where a.company_id = ${companyId} order by a.enrolled_at desc, a.id desc limit ${READ_MAX}`)
     const newest = newestVersion(stored.filter(row => row.state !== 'revoked').map(row => row.agent_version))
-    const all = stored.map(row => toRow(row, newest))
+    const all = stored.map(row => ({ row: toRow(row, newest), license: licensesOf(row) }))
     const terms = parseFilter(param('q'))
-    const matching = all.filter(row =>
+    const matching = all.filter(({ row, license }) =>
       matchesFilter(
         {
           words: [row.hostname, row.serverName],
           values: {
             state: [row.state, row.connectivity, ...(row.isOutdated ? ['outdated'] : [])],
             version: row.version,
+            license,
           },
         },
         terms,
@@ -101,8 +110,8 @@ export const agentsView: View<AgentsView> = {
       matching: matching.length,
       offset,
       newestVersion: newest,
-      outdated: all.filter(row => row.isOutdated).length,
-      rows: matching.slice(offset, offset + WINDOW),
+      outdated: all.filter(({ row }) => row.isOutdated).length,
+      rows: matching.slice(offset, offset + WINDOW).map(({ row }) => row),
     }
   },
 }

@@ -12,6 +12,7 @@ export const licensesWords = {
   key: { en: 'Key', vi: 'Khóa' },
   state: { en: 'State', vi: 'Trạng thái' },
   used: { en: 'Used', vi: 'Đã dùng' },
+  agents_of: { en: 'The agents that enrolled by it', vi: 'Các agent đã đăng ký bằng giấy phép này' },
   used_of: { en: '{used} of {max}', vi: '{used} trên {max}' },
   expires: { en: 'Expires', vi: 'Hết hạn' },
   migrate: { en: 'Moves over until', vi: 'Chuyển đổi tới' },

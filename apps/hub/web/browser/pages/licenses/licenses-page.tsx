@@ -1,5 +1,6 @@
 // The licences of the company: how much of each is used, until when it is good, and what can be done with it.
 import { useState } from 'preact/hooks'
+import { toggledTerm } from '../../../address/filter-language.ts'
 import type { LicenseRow, LicensesView } from '../../../views/licenses.ts'
 import { licensesWords } from '../../../words/licenses.ts'
 import { shellWords } from '../../../words/shell.ts'
@@ -59,6 +60,18 @@ const Acts = ({ row, onAct }: { readonly row: LicenseRow; readonly onAct: (act: 
   </span>
 )
 
+/** How often it was used, and by which agents. */
+function Used({ hint, usedCount, maxUses }: LicenseRow) {
+  const text = t('used_of', { used: usedCount, max: maxUses })
+  if (usedCount === 0) return <>{text}</>
+  const q = toggledTerm('', 'license', hint)
+  return (
+    <a href={hrefTo('agents', {}, { q })} title={t('agents_of')}>
+      {text}
+    </a>
+  )
+}
+
 const columnsOf = (onAct: (act: Act) => void): readonly Column<LicenseRow>[] => [
   { key: 'name', title: t('name'), isName: true, cell: row => <span class="text">{row.name}</span> },
   { key: 'state', title: t('state'), cell: row => <StateMark state={marks[row.status]} text={t(row.status)} /> },
@@ -67,7 +80,7 @@ const columnsOf = (onAct: (act: Act) => void): readonly Column<LicenseRow>[] => 
     key: 'used',
     title: t('used'),
     isNumber: true,
-    cell: row => t('used_of', { used: row.usedCount, max: row.maxUses }),
+    cell: row => <Used {...row} />,
   },
   {
     key: 'expires',
