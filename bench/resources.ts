@@ -8,6 +8,9 @@ import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import postgres from 'postgres'
 import { stringify } from 'yaml'
+import { loadHubConfig } from '../apps/hub/config.ts'
+import { createHub, openHubDatabase } from '../apps/hub/hub.ts'
+import { createLogger } from '../apps/hub/platform/telemetry.ts'
 import { startPostgres } from '../apps/standalone/postgres.ts'
 import { caller, cpuSeconds, quantile, residentMb } from './hub-load.ts'
 import { startHubProcess } from './hub-process.ts'
@@ -63,14 +66,17 @@ const seedDocuments = async (sql: postgres.Sql, { companyId }: Seeded) => {
   await sql.unsafe('vacuum analyze search_documents')
 }
 
-/** As many entries as an export may have rows, beside those of the lists. */
-const seedAudits = async (sql: postgres.Sql, { companyId }: Seeded) => {
+/** As many events as an export may have rows, of a thousand alerts. */
+const seedEvents = async (sql: postgres.Sql, { companyId }: Seeded) => {
   await sql`set session_replication_role = replica`
-  await sql`insert into audit_log (id, company_id, actor_type, actor_name, action, subject_type, subject_id)
-    select gen_random_uuid(), ${companyId}, 'system', 'Bench', 'server.update', 'server', i::text
-    from generate_series(1, ${DOCUMENTS}::int - 1000 - (select count(*) from audit_log where company_id = ${companyId})::int) i`
+  await sql`
+    insert into monitoring_alert_events (id, company_id, server_id, alert_id, event_id, seq, type, occurred_at, payload)
+    select gen_random_uuid(), ${companyId}, md5('server' || i % 100)::uuid, md5('alert' || i % 1000)::uuid,
+      gen_random_uuid()::text, i, 'alert.reminder', now() - make_interval(secs => i * 0.01),
+      jsonb_build_object('seq', i, 'severity', 'warning', 'value', 95, 'threshold', 90, 'series_key', 'cpu_usage_percent')
+    from generate_series(1, ${DOCUMENTS}::int) i`
   await sql`set session_replication_role = origin`
-  await sql.unsafe('vacuum analyze audit_log')
+  await sql.unsafe('vacuum analyze monitoring_alert_events')
 }
 
 /** Every other address of a /12, of a company of its own. */
@@ -92,7 +98,7 @@ const seedAddresses = async (sql: postgres.Sql) => {
 const seeds: Readonly<Record<string, (sql: postgres.Sql, facts: Seeded) => Promise<void>>> = {
   lists: (sql, { companyId, userId }) => seedLists(sql, companyId, userId),
   search: seedDocuments,
-  export: seedAudits,
+  export: seedEvents,
   addresses: seedAddresses,
 }
 
@@ -230,28 +236,108 @@ async function graph() {
   return { graph: await p95OfAll(paths.map(query => `/connections/graph?${query}`)) }
 }
 
+/** Searches of a sort, each for other words; `n` is a document of the company. */
+const SORTS: Readonly<Record<string, (n: number) => string>> = {
+  exact: n => `10.${n >> 16}.${(n >> 8) % 256}.${n % 256}`,
+  named: n => `web-${n}`,
+  common: n => ['server', 'rack', 'web', 'rack web', 'server rack'][n % 5] ?? '',
+  misspelled: n => `servre web-${n}`,
+  unknown: n => `zzqq${n}xxyy`,
+}
+const SEARCHES = 200
+
+/** Each sort of search, and that no hit is of a neighbour: their documents have the odd numbers. */
 async function search() {
-  const words = ['10.3.2.4', 'web-423456', 'server', 'servre web-4234', 'zzqqxxyy', 'rack web']
-  return { search: await p95OfAll(words.map(word => `/search?q=${encodeURIComponent(word)}`)) }
+  const answer: Record<string, { p95_ms: number; cpu_ms: number; hits: number }> = {}
+  for (const [sort, wordOf] of Object.entries(SORTS)) {
+    const times: number[] = []
+    let hits = 0
+    const before = cpuSeconds(hub.pid) + cpuSeconds(postgresPid)
+    for (let turn = 0; turn < SEARCHES; turn++) {
+      const path = `/search?q=${encodeURIComponent(wordOf(2 * ((turn * 7919 + 1) % (DOCUMENTS / 2))))}`
+      const startedMs = performance.now()
+      const { data } = (await call('GET', path)) as { data: { name: string }[] }
+      times.push(performance.now() - startedMs)
+      const foreign = data.find(({ name }) => Number(/web-(\d+)$/.exec(name)?.[1] ?? 0) % 2 === 1)
+      if (foreign) throw new Error(`${path} finds ${foreign.name}, which is another company's`)
+      hits += data.length
+    }
+    if (hits > 0 === (sort === 'unknown')) throw new Error(`${hits} hits of ${sort} words`)
+    const cpu = cpuSeconds(hub.pid) + cpuSeconds(postgresPid) - before
+    const cpu_ms = Math.round((cpu * 1_000) / SEARCHES)
+    answer[sort] = {
+      p95_ms: quantile(
+        times.sort((a, b) => a - b),
+        0.95,
+      ),
+      cpu_ms,
+      hits,
+    }
+    console.error(`${sort} ${JSON.stringify(answer[sort])}`)
+  }
+  return { search: answer }
+}
+
+type Exported = {
+  readonly id: string
+  readonly state: string
+  readonly rows: number
+  readonly bytes: number
+  readonly sha256: string
+  readonly error: string | null
+  readonly download_url: string
+}
+
+/** Downloads an export by its link alone. Throws where rows, bytes or digest are not those that it says. */
+async function verifyDownload(of: Exported) {
+  const response = await fetch(`${hubUrl}${of.download_url}`)
+  if (response.status !== 200 || !response.body) throw new Error(`the link answers ${response.status}`)
+  const hash = new Bun.CryptoHasher('sha256')
+  const [newline, counted] = [10, { lines: 0, bytes: 0 }]
+  for await (const chunk of response.body) {
+    hash.update(chunk)
+    counted.bytes += chunk.byteLength
+    for (let at = chunk.indexOf(newline); at !== -1; at = chunk.indexOf(newline, at + 1)) counted.lines++
+  }
+  const found = { rows: counted.lines - 1, bytes: counted.bytes, sha256: hash.digest('hex') }
+  const { rows, bytes, sha256 } = of
+  if (!Bun.deepEquals(found, { rows, bytes, sha256 }) || rows !== DOCUMENTS)
+    throw new Error(`the file is ${JSON.stringify(found)}, the export says ${JSON.stringify({ rows, bytes, sha256 })}`)
+}
+
+/** The same link, of a time that is over: sealed with the key of the hub, which the database has. */
+async function verifyLateLink({ id, download_url }: Exported) {
+  const { config } = loadHubConfig(undefined, { 'database.url': databaseUrl(RUN) })
+  const database = await openHubDatabase(config)
+  const { sealer } = await createHub(config, createLogger('silent'), database)
+  const token = new URL(download_url, hubUrl).searchParams.get('token') ?? ''
+  const link: { until: number } = JSON.parse(sealer.open(token) ?? '{}')
+  const leftMs = link.until - Date.now()
+  await database.close()
+  const late = sealer.seal(JSON.stringify({ ...link, until: Date.now() - 1 }))
+  const path = `${hubUrl}/api/v1/exports/${id}/download?token=${encodeURIComponent(late)}`
+  const { status } = await fetch(path)
+  if (status !== 401 || !(leftMs > 0 && leftMs <= 15 * 60_000))
+    throw new Error(`a link is valid for ${leftMs} ms more, and answers ${status} afterwards`)
 }
 
 async function exported() {
   const before = residentMb(hub.pid)
   let most = before
-  const made = (await call('POST', '/exports', { resource: 'audit-log', format: 'csv' })) as { data: { id: string } }
+  const body = { resource: 'alert-events', format: 'csv' }
+  const made = (await call('POST', '/exports', body)) as { data: { id: string } }
   const startedMs = performance.now()
   for (;;) {
-    const { data } = (await call('GET', `/exports/${made.data.id}`)) as {
-      data: { state: string; rows: number; error: string | null }
-    }
+    const { data } = (await call('GET', `/exports/${made.data.id}`)) as { data: Exported }
     most = Math.max(most, residentMb(hub.pid))
     if (data.state === 'failed') throw new Error(`the export failed: ${data.error}`)
-    if (data.state === 'ready')
-      return {
-        export_rows: data.rows,
-        export_seconds: Math.round((performance.now() - startedMs) / 100) / 10,
-        export_more_mb: most - before,
-      }
+    if (data.state === 'ready') {
+      const export_seconds = Math.round((performance.now() - startedMs) / 100) / 10
+      await verifyDownload(data)
+      most = Math.max(most, residentMb(hub.pid))
+      await verifyLateLink(data)
+      return { export_rows: data.rows, export_seconds, export_more_mb: most - before }
+    }
     await Bun.sleep(100)
   }
 }
