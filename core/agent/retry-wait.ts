@@ -1,5 +1,5 @@
-// How long the agent waits before it tries again what failed (document 3 "Errors"; decision G-55). Randomness is passed
-// in as a number in [0, 1).
+// How long the agent waits before it tries again what failed (document 3 "Errors"; decision G-55); what is tried
+// again at all: response-action.ts. Randomness is passed in as a number in [0, 1).
 import { backoffMs } from '../backoff.ts'
 import { limits } from '../limits.ts'
 

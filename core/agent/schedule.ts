@@ -1,6 +1,6 @@
 // When the agent does what: the interval grid with its start-up jitter, the config poll and the update check (document
-// 3 "Agent to collector"; decisions G-20, G-55). Randomness is passed in as numbers in [0, 1). Its token:
-// token-renewal.ts; its wait after a failure: retry-wait.ts.
+// 3 "Agent to collector"; decisions G-20, G-55). Randomness is passed in as numbers in [0, 1). How long the interval
+// is: remote-config.ts; its token: token-renewal.ts; its wait after a failure: retry-wait.ts.
 import { assert } from '../assert.ts'
 import { limits } from '../limits.ts'
 import { sha256Words } from '../series/hash.ts'

@@ -1,6 +1,6 @@
-// Which agents are offered an update manifest (document 3 "GET /update"; decision G-60). core/agent/update-manifest.ts
+// Which agents are offered an update manifest (document 3 "GET /update"; decision G-60). core/agent/update-verdict.ts
 // has the signed text and the agent's decision about an offer.
-import type { Manifest } from '../agent/update-manifest.ts'
+import type { Manifest } from '../agent/update-verdict.ts'
 import { compareVersions } from '../agent/version.ts'
 import { sha256Words } from '../series/hash.ts'
 

@@ -17,7 +17,7 @@ import {
   pointCount,
   seriesOfCycle,
 } from '../../core/agent/requests-of-cycles.ts'
-import { type Manifest, signedManifestText, updateVerdict } from '../../core/agent/update-manifest.ts'
+import { type Manifest, signedManifestText, updateVerdict } from '../../core/agent/update-verdict.ts'
 import { compareVersions, isVersion } from '../../core/agent/version.ts'
 import { distinctLabelValue } from '../../core/series/labels.ts'
 

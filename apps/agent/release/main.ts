@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { constants, zstdCompressSync } from 'node:zlib'
 import { Command } from 'commander'
 import { formatSignedAddress, signedAddressText } from '../../../core/agent/signed-address.ts'
-import { type Manifest, signedManifestText, UPDATE_BYTES_MAX } from '../../../core/agent/update-manifest.ts'
+import { type Manifest, signedManifestText, UPDATE_BYTES_MAX } from '../../../core/agent/update-verdict.ts'
 import { isVersion } from '../../../core/agent/version.ts'
 
 type PackFlags = {

@@ -3,7 +3,7 @@ import { create, fromBinary, fromJsonString, toBinary, toJsonString } from '@buf
 import type { RawCheck } from '../../../core/agent/check.ts'
 import type { RemoteConfig } from '../../../core/agent/remote-config.ts'
 import type { PointSeries } from '../../../core/agent/requests-of-cycles.ts'
-import type { Manifest } from '../../../core/agent/update-manifest.ts'
+import type { Manifest } from '../../../core/agent/update-verdict.ts'
 import {
   type AgentConfig,
   AgentConfigSchema,

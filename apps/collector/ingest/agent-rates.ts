@@ -1,6 +1,6 @@
 // When an agent is too fast (document 3 "Limits"; decision G-55): every rate that it is held to, of the configuration.
-// Ingest and each listener thread make the same ones; the buckets of an agent stand in its session, and how a bucket
-// fills is core/wire/rate-bucket.ts.
+// Ingest and each listener thread make the same ones; the buckets of an agent stand in its session, how a bucket
+// fills is core/wire/rate-bucket.ts, and which of them a batch meets first stands in metrics/receive-metrics.ts.
 import { limits } from '../../../core/limits.ts'
 import { RateLimit } from '../../../core/wire/rate-bucket.ts'
 import type { IngestConfig } from '../config.ts'

@@ -1,6 +1,5 @@
 // The tickets of a run: opened when it is planned, one an item and matching workflow; carried over to the items of a
-// new
-// plan that are what they were; cancelled with the run (resources.md R-038, RES-138, RES-145, RES-151, RES-152).
+// new plan that are what they were; cancelled with the run (resources.md R-038, RES-138, RES-145, RES-151, RES-152).
 import { randomUUID } from 'node:crypto'
 import { and, asc, eq, sql } from 'drizzle-orm'
 import type { FieldDiff } from '../../../core/iac/spec-diff.ts'

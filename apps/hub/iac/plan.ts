@@ -1,5 +1,6 @@
 // The plan of a run (document 1 "IaC run status"; resources.md ): what each manifest would do to what
-// exists now, in which order, or every fault. What it would write is tried out and undone.
+// exists now, in which order, or every fault. What it would write is tried out and undone. Which resource a manifest
+// means: match-existing.ts; whether it makes, changes or leaves it: manifest-effect.ts.
 import { createHash } from 'node:crypto'
 import { applyOrder } from '../../../core/iac/apply-order.ts'
 import { type ItemAction, titleOfPlan } from '../../../core/iac/run-status.ts'

@@ -15,10 +15,15 @@ export const eventTypes = [
 ] as const
 export type EventType = (typeof eventTypes)[number]
 
+/** Why an alert ends, and where that is decided. Ends that the hub decides are no events. */
 const resolveReasons = [
+  // evaluate-sample.ts; of a whole server or a group agent-down.ts and group-down.ts; of a flapping one sweep.ts.
   'recovered',
+  // no-data.ts.
   'no_data',
+  // evaluate-sample.ts, for an alert that was opened for want of data.
   'data_returned',
+  // The other three: rules/apply-rule-change.ts.
   'rule_changed',
   'out_of_scope',
   'rule_removed',

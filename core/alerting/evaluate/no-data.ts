@@ -1,5 +1,6 @@
 // No data: a series has been silent for longer than no_data_after while its server still sends (document 2 "No-data
-// sweep"). What follows is the rule's own choice: nothing, an alert, or the end of one.
+// sweep"; the comparison stands in sweep.ts). What follows is the rule's own choice: nothing, an alert, or the end of
+// one. A server of which nothing comes at all: agent-down.ts.
 import type { EvaluationState } from '../state/evaluation-state.ts'
 import type { ServerSeries } from '../state/server-series.ts'
 import { FIRING, FLAG_NO_DATA, PENDING } from '../state/state-table.ts'

@@ -1,8 +1,8 @@
 // The update manifest that this collector offers (decision G-60): read from a file, its signature checked when it is
-// loaded. Who is offered it: core/wire/update-offer.ts; what an agent takes: core/agent/update-manifest.ts.
+// loaded. Who is offered it: core/wire/update-offer.ts; what an agent takes: core/agent/update-verdict.ts.
 import { createPublicKey, verify } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { type Manifest, signedManifestText, UPDATE_BYTES_MAX } from '../../../../core/agent/update-manifest.ts'
+import { type Manifest, signedManifestText, UPDATE_BYTES_MAX } from '../../../../core/agent/update-verdict.ts'
 import { isVersion } from '../../../../core/agent/version.ts'
 import { isUpdateOffered } from '../../../../core/wire/update-offer.ts'
 import { isJsonObject, type JsonObject } from '../../store/registry/agent-record.ts'

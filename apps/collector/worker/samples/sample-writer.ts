@@ -1,9 +1,10 @@
 // Moves samples from the bus to the samples store: at least once, and in effect once, because a point is unique by
-// series and time. The writer passes an entry on the bus only when its samples, the definitions of its series and its
-// late cells are stored. Samples are buffered for minutes, so that each row gets many points of a series. Queries read
-// buffered points from here; after a crash they are read from the bus again, by whichever worker reads it then. While
-// the store is down the writer reads no more than one block: the bus is the buffer, and it is bounded (decisions G-135
-// and G-142).
+// series and time: whoever reads takes the one of the newer block (core/samples/latest/series-points.ts; for cells
+// core/samples/rollup/raw-cells.ts). The writer passes an entry on the bus only when its samples, the definitions of
+// its series and its late cells are stored. Samples are buffered for minutes, so that each row gets many points of a
+// series. Queries read buffered points from here; after a crash they are read from the bus again, by whichever worker
+// reads it then. While the store is down the writer reads no more than one block: the bus is the buffer, and it is
+// bounded (decisions G-135 and G-142).
 
 import { assert } from '../../../../core/assert.ts'
 import { backoffMs } from '../../../../core/backoff.ts'

@@ -2,7 +2,7 @@
 // kept in the browser, and a rule that somebody else saves meanwhile is shown beside it.
 import '../rule/rule.css'
 import './rule-editor.css'
-import { useCallback, useEffect, useState } from 'preact/hooks'
+import { useCallback, useEffect, useLayoutEffect, useState } from 'preact/hooks'
 import type { RuleEditorView, SavedRule } from '../../../views/rule-editor.ts'
 import type { RulePreviewView } from '../../../views/rule-preview.ts'
 import { ruleEditorWords } from '../../../words/rule-editor.ts'
@@ -57,7 +57,8 @@ function useDraft(ruleId: string, { rule: saved, server, metrics }: RuleEditorVi
   const [draft, setDraft] = useState(start.draft)
   const [base, setBase] = useState(start.version)
   const [isTouched, setTouched] = useState(start.keptAtMs !== null)
-  useEffect(() => {
+  // Before the page is painted: one that is reloaded right after a key has kept it.
+  useLayoutEffect(() => {
     if (isTouched) keepDraft(ruleId, draft, base)
   }, [ruleId, draft, base, isTouched])
   return {
