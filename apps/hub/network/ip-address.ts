@@ -101,7 +101,7 @@ const SUBNETS_AROUND = fixedStatement<'companyId' | 'addresses'>(
   value => sql`
     with around as materialized (
       select x.place, x.address, (select id from subnets where company_id = ${value('companyId')}::uuid
-        and vrf = x.vrf and deleted_at is null and cidr >>= x.address order by masklen(cidr) desc limit 1) as subnet_id
+        and vrf = x.vrf and deleted_at is null and cidr = any(blocks_around(x.address)) order by masklen(cidr) desc limit 1) as subnet_id
       from jsonb_to_recordset(${value('addresses')}::jsonb) as x (place int, vrf text, address inet)),
     held as materialized (
       select id from subnets where id in (select subnet_id from around) order by id for no key update)

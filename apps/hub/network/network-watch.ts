@@ -43,7 +43,7 @@ async function refreshOf(tx: Tx, companyId: string): Promise<void> {
       and deleted_at is null limit ${SUBNETS_AT_ONCE} for update skip locked),
     fresh as (update subnets s set usage_stale = false from stale where s.id = stale.id)
     select distinct s.id, s.company_id, s.cidr, s.vrf, s.kind, s.warn_percent, s.critical_percent from subnets s
-    join stale on s.company_id = ${companyId} and s.vrf = stale.vrf and s.cidr >>= stale.cidr and s.deleted_at is null`)
+    join stale on s.company_id = ${companyId} and s.vrf = stale.vrf and s.cidr = any(blocks_around(stale.cidr)) and s.deleted_at is null`)
   const usages = await usagesOf(tx.db, companyId, subnets)
   const values = subnets.map(({ id }) => ({ id, percent: usages.get(id)?.used_percent ?? 0 }))
   await tx.db.execute(sql`

@@ -67,7 +67,7 @@ async function register(hub: Hub, tx: Tx, rows: readonly Observed[]): Promise<vo
     select x.company_id, x.server_id, host(x.address) as address, x.interface, s.vrf
     from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as x (company_id uuid, server_id uuid, address inet, interface text)
     cross join lateral (select vrf, discovery from subnets n where n.company_id = x.company_id and n.deleted_at is null
-      and n.cidr >>= x.address order by masklen(n.cidr) desc limit 1) s
+      and n.cidr = any(blocks_around(x.address)) order by masklen(n.cidr) desc limit 1) s
     where s.discovery = 'register' and not exists (select 1 from ip_addresses a where a.company_id = x.company_id
       and a.vrf = s.vrf and a.address = x.address and a.deleted_at is null)`)
   for (const row of fresh)
@@ -99,7 +99,8 @@ async function assign(hub: Hub, tx: Tx, rows: readonly Observed[]): Promise<void
     update servers v set subnet_id = s.id::text, updated_at = now()
     from (select distinct on (x.server_id) x.server_id, n.id
       from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as x (company_id uuid, server_id uuid, address inet, interface text)
-      join subnets n on n.company_id = x.company_id and n.deleted_at is null and n.assign_servers and n.cidr >>= x.address
+      join subnets n on n.company_id = x.company_id and n.deleted_at is null and n.assign_servers
+        and n.cidr = any(blocks_around(x.address))
       order by x.server_id, masklen(n.cidr) desc) s
     where v.id = s.server_id and v.subnet_id is null and v.deleted_at is null returning v.id`)
   const ids = assigned.map(row => row.id)

@@ -36,17 +36,18 @@ async function arrangeBlocks(tx: Tx, companyId: string, blocks: readonly Block[]
     update subnets c set parent_id = p.parent_id, depth = p.depth from (
       select s.id, around.parent_id, coalesce(around.depth, 0) as depth
       from (select distinct n.id, n.vrf, n.cidr from ${recordOf(blocks)} join subnets n on n.company_id = ${companyId}
-        and n.vrf = b.vrf and n.deleted_at is null and n.cidr <<= b.cidr) s
+        and n.vrf = b.vrf and n.deleted_at is null
+        and n.cidr between b.cidr and host(broadcast(b.cidr))::inet) s
       left join lateral (select count(*)::int as depth, (array_agg(a.id order by masklen(a.cidr) desc))[1] as parent_id
         from subnets a where a.company_id = ${companyId} and a.vrf = s.vrf and a.deleted_at is null
-          and a.cidr >> s.cidr) around on true) p
+          and a.id <> s.id and a.cidr = any(blocks_around(s.cidr))) around on true) p
     where c.company_id = ${companyId} and c.id = p.id
       and (c.parent_id is distinct from p.parent_id or c.depth <> p.depth)`)
   // What the blocks around may give out is another set now, and so is what is used of them.
   await tx.db.execute(sql`
     update subnets set usage_stale = true, free_from = null where company_id = ${companyId} and id in (
       select n.id from ${recordOf(blocks)} join subnets n on n.company_id = ${companyId} and n.vrf = b.vrf
-        and n.deleted_at is null and n.cidr >>= b.cidr and (n.free_from is not null or not n.usage_stale))`)
+        and n.deleted_at is null and n.cidr = any(blocks_around(b.cidr)) and (n.free_from is not null or not n.usage_stale))`)
 }
 
 /** Addresses belong to the narrowest subnet around them (RES-236). */
@@ -55,7 +56,7 @@ async function arrangeAddresses(tx: Tx, companyId: string, blocks: readonly Bloc
   await tx.db.execute(sql`
     update ip_addresses i set subnet_id = x.subnet_id from (
       select a.id, (select s.id from subnets s where s.company_id = ${companyId} and s.vrf = a.vrf
-        and s.deleted_at is null and s.cidr >>= a.address order by masklen(s.cidr) desc limit 1) as subnet_id
+        and s.deleted_at is null and s.cidr = any(blocks_around(a.address)) order by masklen(s.cidr) desc limit 1) as subnet_id
       from (select distinct n.id, n.vrf, n.address from ${recordOf(blocks)} join ip_addresses n
         on n.company_id = ${companyId} and n.vrf = b.vrf and n.deleted_at is null
           and n.address between host(network(b.cidr))::inet and host(broadcast(b.cidr))::inet) a) x

@@ -117,7 +117,8 @@ type Usage = Awaited<ReturnType<typeof usageOf>>
 const belowOf = (db: Executor, companyId: string, ids: string) =>
   db.execute<Below>(sql`
     select s.id as root, d.id, d.parent_id, d.cidr, d.gateway, d.reserved, d."full", d.direct_used from subnets s
-    join subnets d on d.company_id = s.company_id and d.vrf = s.vrf and d.deleted_at is null and d.cidr <<= s.cidr
+    join subnets d on d.company_id = s.company_id and d.vrf = s.vrf and d.deleted_at is null
+      and d.cidr between s.cidr and host(broadcast(s.cidr))::inet
     where s.company_id = ${companyId} and s.id = any(${ids}::uuid[])`)
 
 /**

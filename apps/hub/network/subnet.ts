@@ -227,7 +227,7 @@ export const subnetKind = defineKind({
       if (!isUuid(value)) throw invalidField('parent_id', 'uuid')
       return eq(columnNamed(table, 'parent_id'), value)
     }),
-    contains: blockFilter('contains', value => sql`${columnNamed(table, 'cidr')} >>= ${value}::inet`),
+    contains: blockFilter('contains', value => sql`${columnNamed(table, 'cidr')} = any(blocks_around(${value}::inet))`),
     used_over: filter(Type.Integer({ minimum: 0, maximum: 100 }), value =>
       gt(columnNamed(table, 'used_percent'), value),
     ),

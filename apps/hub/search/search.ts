@@ -50,7 +50,7 @@ const find = async (db: Db, query: SQL): Promise<Candidate[]> => [...(await db.e
 function byExact(db: Db, asked: Asked, q: string): Promise<Candidate[]> {
   const around = parseAddress(q)
     ? sql`union select 'subnet', s.id from subnets s where s.company_id = ${asked.companyId} and s.deleted_at is null
-        and s.cidr >>= ${q}::inet`
+        and s.cidr = any(blocks_around(${q}::inet))`
     : sql``
   const byId = /^[0-9a-f-]{36}$/.test(q)
     ? sql`union select d.kind, d.resource_id from search_documents d

@@ -70,6 +70,7 @@ import addressRows from '../../../../sql/hub/0080_address_rows.sql' with { type:
 import knownAddresses from '../../../../sql/hub/0081_known_addresses.sql' with { type: 'text' }
 import addressMoves from '../../../../sql/hub/0082_address_moves.sql' with { type: 'text' }
 import describedRecords from '../../../../sql/hub/0086_described_records.sql' with { type: 'text' }
+import blocksAround from '../../../../sql/hub/0094_blocks_around.sql' with { type: 'text' }
 
 type Migration = { readonly number: number; readonly name: string; readonly sql: string }
 
@@ -143,6 +144,7 @@ export const migrations: readonly Migration[] = [
   { number: 81, name: 'known_addresses', sql: knownAddresses },
   { number: 82, name: 'address_moves', sql: addressMoves },
   { number: 86, name: 'described_records', sql: describedRecords },
+  { number: 94, name: 'blocks_around', sql: blocksAround },
 ]
 
 /** Any number will do, as long as every hub uses the same one. */
