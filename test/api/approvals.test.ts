@@ -128,6 +128,14 @@ describe('workflows', () => {
       `/api/v1/approvals/workflows/${made.body.data.id}`,
     ])
     expect(await entries()).toBe(before + 2)
+    const [{ id }] = (await own.call('GET', path)).body.data.steps
+    const ofSteps = async (): Promise<number> =>
+      (await own.call('GET', '/audit-log?action=approval_workflow.step_update')).body.meta.total
+    const stepsBefore = await ofSteps()
+    for (const same of [{}, { position: 1, sla_hours: 24, user_ids: [ann.userId] }, { position: 9, name: null }])
+      expect((await own.call('PATCH', `${path}/steps/${id}`, same)).status).toBe(200)
+    expect((await own.call('GET', path)).body.data.version).toBe(3)
+    expect(await ofSteps()).toBe(stepsBefore)
   })
 
   test('[RES-171] [RES-172] people of another company, no people and too few people are refused on their fields', async () => {
@@ -165,7 +173,7 @@ describe('workflows', () => {
 })
 
 describe('tickets', () => {
-  test('[RES-151] [RES-123] [IAC-016] an item that nobody approved is not applied; the others are', async () => {
+  test('[RES-151] [RES-123] [IAC-016] [G-183] an item that nobody approved is not applied; the others are', async () => {
     const tag = fresh('t')
     await workflow(tag, [step([ann])])
     const [held, free] = [fresh('held'), fresh('free')]
@@ -180,8 +188,12 @@ describe('tickets', () => {
     expect(data).toMatchObject([
       { state: 'pending', subject: { type: 'iac_item', name: held, action: 'create' }, may_decide: false },
     ])
+    // Nothing is left to apply before somebody decides.
+    const again = await applied(own, run.id)
+    expect([again.status, again.applied_at, again.items]).toEqual(['partially-applied', after.applied_at, after.items])
     expect((await act(ann, data[0], 'approve')).body.data.state).toBe('approved')
-    expect((await applied(own, run.id)).status).toBe('applied')
+    const done = await applied(own, run.id)
+    expect([done.status, done.applied_at > after.applied_at]).toEqual(['applied', true])
   })
 
   test('[check 16.30] [RES-154] [RES-157] two steps, two people each: not applied before all four decisions', async () => {
@@ -314,6 +326,21 @@ describe('tickets', () => {
     expect(timeline.find(entry => entry.type === 'delegated').text).toContain(name)
   })
 
+  test('[RES-164] [R-048] a manager delegates for one who was deleted, and the step goes on to be changed', async () => {
+    const tag = fresh('t')
+    const gone = await approver()
+    const { id, steps } = await workflow(tag, [step([gone])])
+    const { ticket } = await asked(tag)
+    expect((await own.call('DELETE', `/users/${gone.userId}`)).status).toBe(204)
+    expect((await shown(ticket)).blocked).toBe('not_enough_approvers')
+    const path = `/approvals/workflows/${id}/steps/${steps[0].id}`
+    expect((await own.call('PATCH', path, { sla_hours: 3 })).body.data).toMatchObject({ sla_hours: 3 })
+    expect((await own.call('PATCH', path, { user_ids: [gone.userId] })).body.errors).toHaveProperty(['user_ids.0'])
+    const handed = await act(own, ticket, 'delegate', { user_id: bob.userId, from_user_id: gone.userId })
+    expect([handed.status, handed.body.data.blocked]).toEqual([200, null])
+    expect((await act(bob, ticket, 'approve')).body.data.state).toBe('approved')
+  })
+
   test('[RES-165] [RES-169] an overdue step is escalated once, to those who then see it', async () => {
     const tag = fresh('t')
     await workflow(tag, [
@@ -379,6 +406,35 @@ describe('tickets', () => {
       { id: expect.any(String), reason: 'not_approver', message: expect.any(String) },
     ])
     expect((await applied(own, run.id)).status).toBe('partially-applied')
+  })
+
+  test('[RES-155] [RES-156] [RES-159] all_of_run that approves nothing answers as one decision does', async () => {
+    const tag = fresh('t')
+    await workflow(tag, [step([ann])])
+    const { ticket } = await asked(tag)
+    const all = { all_of_run: true }
+    for (const [by, reason] of [
+      [own, 'self_approval'],
+      [bob, 'not_approver'],
+    ] as const) {
+      const { status, body } = await act(by, ticket, 'approve', all)
+      expect([status, body.reason]).toEqual([403, reason])
+    }
+    expect((await act(ann, ticket, 'approve', all)).body.data).toMatchObject([{ state: 'approved' }])
+    const late = await act(ann, ticket, 'approve', all)
+    expect([late.status, Object.keys(late.body.errors)]).toEqual([422, ['state']])
+  })
+
+  test('[R-046] nobody who ever planned a run approves it', async () => {
+    const tag = fresh('t')
+    const planner = await hub.user(own.companyId, ['iac.submit', 'iac.apply', 'approvals.decide'])
+    await workflow(tag, [step([planner, ann])])
+    const { run, ticket } = await asked(tag)
+    for (const by of [planner, own, own]) expect((await by.call('POST', `/iac/runs/${run.id}/replan`)).status).toBe(200)
+    const refused = await act(planner, ticket, 'approve')
+    expect([refused.status, refused.body.reason]).toEqual([403, 'self_approval'])
+    expect((await act(ann, ticket, 'delegate', { user_id: planner.userId })).body.errors).toHaveProperty('user_id')
+    expect((await act(ann, ticket, 'approve')).body.data.state).toBe('approved')
   })
 
   test('[RES-153] a change of the workflow leaves open tickets as they are', async () => {

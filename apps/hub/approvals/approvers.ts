@@ -24,7 +24,8 @@ async function stepPeople(
       from users u where u.company_id = ${companyId} and u.kind = 'person') x
     where x.named or x.id = any(${uuidList(also)}::uuid[]) order by x.id`)
   return {
-    named: rows.filter(row => row.named).map(row => row.id),
+    // Who is gone for good is named all the same: a manager may hand on their say (R-048).
+    named: [...new Set([...rows.filter(row => row.named).map(row => row.id), ...groups.flatMap(group => group.users)])],
     able: new Set(rows.filter(row => row.able).map(row => row.id)),
   }
 }

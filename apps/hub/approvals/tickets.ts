@@ -125,10 +125,13 @@ async function shownAgain(context: RouteContext, id: string): Promise<ShownTicke
 
 type RefusedTicket = { readonly id: string; readonly reason: string; readonly message: string }
 
-/** Approves every ticket of the run that waits for the caller, and names those that do not. */
+/**
+ * Approves every ticket of the run that waits for the caller, and names those that do not. Where none does, this throws
+ * what the ticket itself would answer.
+ */
 export async function approveAllOfRun(
   context: RouteContext,
-  { runId, companyId }: TicketRow,
+  { id: askedId, runId, companyId }: TicketRow,
   comment: string | null,
 ): Promise<{ readonly data: readonly ShownTicket[]; readonly refused: readonly RefusedTicket[] }> {
   const { hub, caller, language } = context
@@ -149,6 +152,8 @@ export async function approveAllOfRun(
         const reason = error.more.reason ?? field ?? error.code
         outcome.refused.push({ id, reason, message: render(texts?.[0] ?? error.text, language) })
       }
+    if (outcome.done.length === 0)
+      await decideOne(tx, context, await locked(tx, context, askedId), 'approved', comment, notices)
     await notices.tell(hub, tx, { name: caller.user.name, comment: comment ?? '' })
     return outcome
   })

@@ -335,6 +335,19 @@ export async function addStep(context: RouteContext, row: WorkflowRow, input: St
   return stepOfWorkflow(context, row, id)
 }
 
+/** The columns of a step as it is. */
+const columnsOf = (step: StepRow): StepColumns => ({
+  name: step.name,
+  roleId: step.role_id,
+  roleByName: step.role_by_name,
+  teamId: step.team_id,
+  userIds: [...step.user_ids],
+  required: step.required,
+  slaHours: step.sla_hours,
+  onOverdue: step.on_overdue,
+  escalateTo: step.escalate_to,
+})
+
 /** What a step is, as a request would give it. */
 const inputOf = (step: StepRow): StepInput => ({
   name: step.name,
@@ -365,11 +378,17 @@ export async function updateStep(
       const given = Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined))
       const faults = new Map<string, Words>()
       const columns = await stepColumns(tx.db, context.companyId, { ...inputOf(step), ...given }, '', faults)
-      failOn(faults)
+      // Whom it names since before, and who is gone by now, is no fault of a change of something else.
+      const isOwn = ([field, { key }]: [string, Words]) =>
+        key !== 'unknown_reference' || Object.hasOwn(given, field.split('.')[0] ?? '')
+      failOn(new Map([...faults].filter(isOwn)))
+      const order = before.steps.map(each => each.id)
+      const moved =
+        input.position == null ? order : idsWithout(before, step.id).toSpliced(input.position - 1, 0, step.id)
+      if (isDeepStrictEqual(columns, columnsOf(step)) && isDeepStrictEqual(moved, order)) return UNCHANGED
       await tx.db.update(approvalSteps).set(columns).where(eq(approvalSteps.id, step.id))
-      if (input.position != null)
-        await setOrder(tx, idsWithout(before, step.id).toSpliced(input.position - 1, 0, step.id))
-      await touch(tx, context, before)
+      await setOrder(tx, moved)
+      return touch(tx, context, before)
     },
     'step_update',
   )

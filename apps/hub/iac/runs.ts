@@ -190,6 +190,14 @@ export async function cancelRun(context: RouteContext, { id }: RunRow): Promise<
   return rowOf(context, id)
 }
 
+/** Everybody who planned a run: its submitter, and whoever planned it again (R-046), now or before. */
+async function plannersOf(tx: Tx, run: RunRow, nowId: string): Promise<ReadonlySet<string>> {
+  const rows = await tx.db.execute<{ id: string }>(sql`
+    select distinct actor_id as id from iac_run_events
+    where run_id = ${run.id} and type = 'planned' and actor_id is not null`)
+  return new Set([...(run.submitterId === null ? [] : [run.submitterId]), ...rows.map(row => row.id), nowId])
+}
+
 /** Plans the files of a run against today; approvals of items that stay what they were stay too (R-038). */
 export async function replanRun(context: RouteContext, { id, files }: RunRow): Promise<RunRow> {
   const { hub, caller } = context
@@ -208,11 +216,11 @@ export async function replanRun(context: RouteContext, { id, files }: RunRow): P
         untried: plan.untried,
         kinds: plan.kinds,
         replannedBy: caller.user.id,
+        appliedAt: null,
         applyError: null,
       })
       .where(eq(iacRuns.id, id))
-    const requesters = [run.submitterId, run.replannedBy, caller.user.id].filter(each => each !== null)
-    await storePlan(tx, context, run, plan, [...new Set(requesters)])
+    await storePlan(tx, context, run, plan, [...(await plannersOf(tx, run, caller.user.id))])
     await auditRequest(tx, context, 'iac.replan', subjectOf(run), {}, run.companyId)
   })
   return rowOf(context, id)
