@@ -170,11 +170,13 @@ describe('runs', () => {
       status: 'failed',
       error: expect.stringMatching(/^stale: planned at version \d+, now \d+$/),
     })
+    expect(after.apply_error).toMatch(/^server\/.*stale-1.yml: stale: /)
     expect((await serversNamed('stale-1'))[0].hostname).toBe('mine')
     const [fresh] = await serversNamed('fresh-1')
     await own.call('PATCH', `/servers/${before.id}`, { hostname: 'a' })
     const second = await applied(own, run.id)
-    expect([second.status, (await serversNamed('stale-1'))[0].hostname]).toEqual(['applied', 'b'])
+    expect([second.status, second.apply_error]).toEqual(['applied', null])
+    expect((await serversNamed('stale-1'))[0].hostname).toBe('b')
     expect((await serversNamed('fresh-1'))[0]).toEqual(fresh)
   })
 

@@ -14,6 +14,7 @@ import { type Applier, actingContext, hubWithin, loadApplier } from './act-as-ap
 import { isKindPermissionNeeded } from './iac-settings.ts'
 import { manifestKind } from './kinds/kinds.ts'
 import { addRunEvent } from './run-events.ts'
+import { usableCompaniesBySlug } from './usable-companies.ts'
 import { ItemFailure, writeItem } from './write-item.ts'
 
 const QUEUE = 'iac.apply'
@@ -98,24 +99,37 @@ async function ticketStates(hub: Hub, runId: string): Promise<Map<string, Ticket
 const itemsOf = (hub: Hub, runId: string): Promise<Item[]> =>
   hub.database.db.select().from(iacItems).where(eq(iacItems.runId, runId)).orderBy(asc(iacItems.position))
 
+/**
+ * The companies whose items whoever applies may write now: a plan outlives the grant of a child company, and colleagues
+ * of its submitter may apply it who never had that grant.
+ */
+async function companiesOf(hub: Hub, run: Run, applier: Applier): Promise<(companyId: string) => boolean> {
+  if (applier.superAdmin) return () => true
+  const context = actingContext(hub, applier, run.companyId, run.applierHolds, run.applyLanguage, {})
+  const usable = new Set((await usableCompaniesBySlug(context)).values())
+  return companyId => usable.has(companyId)
+}
+
 /** Applies what can be applied. Returns the items as they are then. */
 async function applyItems(hub: Hub, run: Run, applier: Applier): Promise<void> {
   const items = await itemsOf(hub, run.id)
   const approvals = await ticketStates(hub, run.id)
   const needsPermission = await isKindPermissionNeeded(hub, run.companyId)
+  const isReached = await companiesOf(hub, run, applier)
   const statusOf = new Map<string, ItemStatus>(items.map(item => [item.path, item.status]))
   for (const item of items) {
     const decision = decideItem(item.status, item.action, approvalOf(approvals.get(item.id) ?? []))
     if (decision === 'leave' || decision === 'wait') continue
     const unmet = item.refersTo.find(path => statusOf.get(path) !== 'applied')
-    const isForbidden = needsPermission && item.action !== 'none' && !run.applierHolds.includes(item.requires)
+    const lacksPermission = needsPermission && item.action !== 'none' && !run.applierHolds.includes(item.requires)
+    const forbidden = !isReached(item.companyId) ? `company ${item.company}` : lacksPermission ? item.requires : null
     try {
       if (decision === 'skip') continue
       if (unmet !== undefined) {
         await setAside(hub, run, item, 'skipped', `depends on ${unmet}`)
         statusOf.set(item.path, 'skipped')
-      } else if (isForbidden) {
-        await setAside(hub, run, item, 'skipped', `forbidden: ${item.requires}`)
+      } else if (forbidden !== null) {
+        await setAside(hub, run, item, 'skipped', `forbidden: ${forbidden}`)
         statusOf.set(item.path, 'skipped')
       } else {
         await applyItem(hub, run, item, applier)
@@ -136,14 +150,15 @@ function transientOr(error: unknown, hub: Hub): ApiError {
   return known
 }
 
+/** Why items are not applied; null where some are and the others only wait. */
 function errorOf(items: readonly Item[]): string | null {
-  if (items.some(item => item.status === 'applied' && item.action !== 'none')) return null
   const failed = items.filter(item => item.status === 'failed' || item.status === 'skipped')
   if (failed.length > 0)
     return failed
       .map(item => `${item.path}: ${item.error}`)
       .join('\n')
       .slice(0, ERROR_MAX)
+  if (items.some(item => item.status === 'applied')) return null
   const waiting = items.filter(item => item.status === 'planned').length
   return waiting > 0 ? `${waiting} items wait for approval` : null
 }
@@ -154,8 +169,11 @@ async function finish(hub: Hub, run: Run, applier: Applier | null, error: string
     if (!locked?.queuedAt) return
     const items = await tx.db.select().from(iacItems).where(eq(iacItems.runId, run.id)).orderBy(asc(iacItems.position))
     const status = statusAfterApply(items)
-    const isApplied = status !== 'planned'
-    const applyError = error ?? (status === 'planned' ? errorOf(items) : null)
+    const { queuedAt } = locked
+    // An apply that had nothing left to do changes nothing (decision G-183).
+    const isNew = items.some(({ appliedAt }) => appliedAt !== null && appliedAt >= queuedAt)
+    const isApplied = status !== 'planned' && (isNew || locked.appliedAt === null)
+    const applyError = error ?? errorOf(items)
     await tx.db
       .update(iacRuns)
       .set({
