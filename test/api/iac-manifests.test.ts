@@ -74,7 +74,9 @@ describe('what is refused', () => {
     const bomb = ['a: &a [x,x,x,x,x,x,x,x,x]']
     for (const [index, name] of [...'bcdefghij'].entries())
       bomb.push(`${name}: &${name} [${Array(9).fill(`*${'abcdefghi'[index]}`).join(',')}]`)
-    expect(await messages(bomb.join('\n'))).toContain('alias')
+    expect((await errorsOf(bomb.join('\n')))[0]).toMatchObject({ line: 2, message: expect.stringContaining('alias') })
+    expect((await errorsOf(`${head()}spec: {tags: &t [x],\n  name: *nobody}\n`))[0]).toMatchObject({ line: 5 })
+    expect((await errorsOf(`${head()}\nspec: &s\n  tags: [*s]\n`))[0]).toMatchObject({ line: 6 })
     expect(await messages(`a: &a 1\nb: [${'*a,'.repeat(80_000)}]`)).toContain('at most 100 aliases')
     expect(await messages('['.repeat(200_000))).toContain('20 levels')
     expect(await messages('- '.repeat(100_000))).toContain('20 levels')
@@ -89,6 +91,34 @@ describe('what is refused', () => {
         message: expect.stringContaining('NUL'),
       })
     expect(await messages('just text')).toContain('must be a map')
+  })
+
+  test('[RES-129] [G-126] what is to be absent may say little, but nothing that its kind does not know', async () => {
+    const gone = (kind: string, spec: string) => `${head(kind)}ensure: absent\n${spec}`
+    await own.call('POST', '/monitoring/silences', {
+      scope: { all: true },
+      reason: 'absent',
+      ends_at: new Date(Date.now() + 3_600_000).toISOString(),
+    })
+    const told = async (kind: string, spec: string) =>
+      (await errorsOf(gone(kind, spec))).map(({ line, message }) => [line, message.split(': ').slice(0, 2).join(': ')])
+    expect(await told('subnet', 'spec:\n  colour: red\n')).toEqual([[6, 'spec.colour: unknown key']])
+    expect(await told('subnet', 'spec: {cidr: 5}\n')).toEqual([[5, 'spec.cidr: must be text']])
+    expect((await told('silence', 'spec: {reason: absent, ends_at: soon}\n'))[0]![1]).toStartWith('spec.ends_at: ')
+    const ajv = new Ajv2020({ strict: false })
+    addFormats.default(ajv)
+    const isValid = ajv.compile((await own.call('GET', '/iac/kinds/subnet/schema')).body.data)
+    for (const spec of ['', 'spec: {}\n', 'spec: {description: x}\n']) {
+      const contents = gone('subnet', spec)
+      expect((await submit(hub, own, [{ path: 'x.yml', contents }])).errors).toEqual([])
+      expect([isValid(parse(contents)), isValid.errors]).toEqual([true, null])
+    }
+    expect(isValid({ ...parse(gone('subnet', 'spec: {}')), ensure: 'present' })).toBe(false)
+  })
+
+  test('[G-13] an empty text of an optional field is none', async () => {
+    const run = await submit(hub, own, [server('blank-fields', { name: '', hostname: '', role: 'web' })])
+    expect([run.errors, run.items[0].diff.map((each: Json) => each.field).sort()]).toEqual([[], ['name', 'role']])
   })
 
   test('[RES-130] [RES-131] unknown kinds, versions and companies name what is allowed; foreign ones read like unknown ones', async () => {
@@ -153,10 +183,10 @@ describe('what is refused', () => {
 
   test('[RES-147] [IAC-007] a description keeps plain HTML alone', async () => {
     const description =
-      '<p onclick="x()">Why <b>now</b></p><script>alert(1)</script><a href="javascript:x()">a</a><a href="https://example.com/?a=1&b=2" onmouseover=x>b</a><img src=x onerror=y><a href="java\nscript:x">c</a>'
+      '<p onclick="x()">Why "<b>now</b>"</p><script>alert(1)</script><a href="javascript:x()">a</a><a href=\'https://example.com/?a=1&b="2\' onmouseover=x>b</a><img src=x onerror=y><a href="java\nscript:x">c</a>'
     const run = await submit(hub, own, [server('html')], { description })
     expect(run.description).toBe(
-      '<p>Why <b>now</b></p><a>a</a><a href="https://example.com/?a=1&amp;b=2">b</a><a>c</a>',
+      '<p>Why "<b>now</b>"</p><a>a</a><a href="https://example.com/?a=1&amp;b=&quot;2">b</a><a>c</a>',
     )
   })
 })
@@ -197,6 +227,19 @@ describe('other ways in', () => {
     expect([valid.status, valid.body.data.status, 'id' in valid.body.data]).toEqual([200, 'planned', false])
     expect((await company.call('GET', '/iac/runs')).body.meta.total).toBe(2)
     expect((await own.call('POST', '/iac/validate', { manifests: [server('still-on')] })).status).toBe(200)
+  })
+
+  test('[IAC-033] [G-129] a form names every field that it lacks, and its spec where that is too long', async () => {
+    const { call } = await hub.token(own.userId)
+    const faults = async (body: Json) => {
+      const answer = await call('POST', '/iac/form', body)
+      return [answer.status, Object.keys(answer.body.errors ?? {})]
+    }
+    const one = { kind: 'server', company: own.slug, name: 'formed', spec: {} }
+    expect(await faults({})).toEqual([422, ['kind', 'company', 'name']])
+    expect(await faults({ ...one, name: '' })).toEqual([422, ['name']])
+    expect(await faults({ ...one, spec: { hostname: 'x'.repeat(262_144) } })).toEqual([422, ['spec']])
+    expect(await faults({ ...one, manifests: null })).toEqual([201, []])
   })
 
   test('[IAC-034] [RES-146] [G-130] the 11th submission of a token within a minute answers 429', async () => {
@@ -371,6 +414,31 @@ describe('afterwards', () => {
       error: 'forbidden: servers.manage',
     })
     expect((await applied(company, run.id)).status).toBe('applied')
+  })
+
+  test('[RES-131] [G-126] items of a child company are applied by those alone who may work there then', async () => {
+    const company = await acme(hub)
+    const child = await acme(hub, { parentId: company.companyId })
+    const colleague = await hub.user(company.companyId, ['*'])
+    const { client } = hub.hub.database
+    const grant = () =>
+      client`insert into user_company_grants (user_id, company_id) values (${company.userId}, ${child.companyId})`
+    await grant()
+    const run = await submit(hub, company, [
+      manifest(child.slug, 'server', 'of-child', {}),
+      manifest(company.slug, 'server', 'of-parent', {}),
+    ])
+    expect([run.status, run.company_id]).toEqual(['planned', company.companyId])
+    const states = ({ items }: Json) => items.map((item: Json) => [item.name, item.status, item.error]).sort()
+    const refused = ['of-child', 'skipped', `forbidden: company ${child.slug}`]
+    const [before, made] = [await applied(colleague, run.id), ['of-parent', 'applied', null]]
+    expect([before.status, states(before)]).toEqual(['partially-applied', [refused, made]])
+    await client`delete from user_company_grants where user_id = ${company.userId}`
+    expect(states(await applied(company, run.id))).toEqual([refused, made])
+    expect((await child.call('GET', '/servers')).body.data).toEqual([])
+    await grant()
+    expect((await applied(company, run.id)).status).toBe('applied')
+    expect((await child.call('GET', '/servers')).body.data).toMatchObject([{ name: 'of-child', origin: 'iac' }])
   })
 
   test('[check 16.32] [RES-142] [RES-143] a change by hand is drift until it is taken back; with iac.lock_managed it is refused', async () => {

@@ -17,7 +17,7 @@ function closed(schema: unknown): unknown {
 }
 
 /** The schema of a whole manifest of a kind. */
-export const manifestSchema = ({ kind, title, spec, slugs }: ManifestKind): Unchecked => ({
+export const manifestSchema = ({ kind, title, spec: { required, ...spec }, slugs }: ManifestKind): Unchecked => ({
   $schema: SCHEMA_DIALECT,
   $id: `urn:hub:iac:v1:${kind}`,
   title,
@@ -39,9 +39,9 @@ export const manifestSchema = ({ kind, title, spec, slugs }: ManifestKind): Unch
     ensure: { enum: ['present', 'absent'], default: 'present' },
     spec: closed(JSON.parse(JSON.stringify(spec))),
   },
-  // What is to be absent needs no spec.
+  // What is to be absent needs no spec, and none of its members.
   if: { required: ['ensure'], properties: { ensure: { const: 'absent' } } },
-  else: { required: ['spec'] },
+  else: { required: ['spec'], properties: { spec: { required: required ?? [] } } },
 })
 
 /** The schema of the values of an optional member, without null. */

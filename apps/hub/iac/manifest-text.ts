@@ -2,7 +2,20 @@
 // and 20 levels (resources.md R-043). Hostile text is told of in far less than a second and without much memory:
 // nothing
 // is composed before its tokens were counted, and nothing here takes more than the length of the text.
-import { Composer, CST, type Document, isAlias, isMap, isNode, isScalar, isSeq, Lexer, LineCounter, Parser } from 'yaml'
+import {
+  Composer,
+  CST,
+  type Document,
+  isAlias,
+  isMap,
+  isNode,
+  isScalar,
+  isSeq,
+  Lexer,
+  LineCounter,
+  Parser,
+  visit,
+} from 'yaml'
 
 const ALIASES_MAX = 100
 const DEPTH_MAX = 20
@@ -156,7 +169,8 @@ function lineFinder(document: Document, lines: LineCounter): ManifestText['lineO
   }
   return path => {
     let node: unknown = document.contents
-    let line = lineAt(node)
+    // A text without a value begins at its first line.
+    let line = lineAt(node) ?? 1
     for (const step of path) {
       if (isMap(node)) {
         const pair = node.items.find(item => keyOf(item.key) === String(step))
@@ -172,6 +186,19 @@ function lineFinder(document: Document, lines: LineCounter): ManifestText['lineO
   }
 }
 
+/** Where the first alias stands that nothing before it is called, else the first one of all; null without aliases. */
+function faultyAlias(document: Document): number | null {
+  const anchors = new Set<string>()
+  const found: { first: number | null; unknown: number | null } = { first: null, unknown: null }
+  visit(document, (_key, node) => {
+    if (isAlias(node)) {
+      found.first ??= offsetOf(node)
+      if (!anchors.has(node.source)) found.unknown ??= offsetOf(node)
+    } else if (isNode(node) && 'anchor' in node && typeof node.anchor === 'string') anchors.add(node.anchor)
+  })
+  return found.unknown ?? found.first
+}
+
 /** Reads the text of a manifest: its value, or what is wrong with it. */
 export function readManifestText(text: string): ManifestText | { readonly fault: TextFault } {
   const lines = new LineCounter()
@@ -180,17 +207,23 @@ export function readManifestText(text: string): ManifestText | { readonly fault:
   // The body of a request was decoded already: what was no UTF-8 in it is this character now.
   const replaced = text.indexOf('\ufffd')
   if (replaced >= 0) return { fault: { line: lineAt(replaced), message: 'is not UTF-8 text' } }
+  let document: Document | null = null
   try {
-    const document = composed(text, lines)
+    document = composed(text, lines)
     const value: unknown = document.toJS({ maxAliasCount: ALIASES_MAX })
     checkDepth(value, 1)
     return { value, secrets: secretsOf(document.contents, [], lines), lineOf: lineFinder(document, lines) }
   } catch (error) {
-    if (error instanceof Refused) return { fault: { line: lineAt(error.offset), message: error.message } }
+    // What has no place of its own comes of aliases.
+    const lineOfAliases = () => lineAt(document && faultyAlias(document))
+    if (error instanceof Refused) {
+      const line = error.offset === null ? lineOfAliases() : lineAt(error.offset)
+      return { fault: { line, message: error.message } }
+    }
     // The library throws a ReferenceError for aliases that multiply, and for one without an anchor.
     if (error instanceof ReferenceError)
-      return { fault: { line: null, message: `is not valid YAML: ${error.message}`.slice(0, MESSAGE_MAX) } }
-    if (error instanceof RangeError) return { fault: { line: null, message: tooDeep(null).message } }
+      return { fault: { line: lineOfAliases(), message: `is not valid YAML: ${error.message}`.slice(0, MESSAGE_MAX) } }
+    if (error instanceof RangeError) return { fault: { line: lineOfAliases(), message: tooDeep(null).message } }
     throw error
   }
 }

@@ -1,10 +1,11 @@
 // The files of a run as manifests, with every fault that needs no resource to be seen: text, form, path, kind, company,
 // spec (decisions G-126, G-127; resources.md ).
+import { Type } from '@sinclair/typebox'
 import { isSlug, pathFaults } from '../../../core/iac/manifest-path.ts'
 import { isObject, type Unchecked } from '../../../core/json-object.ts'
 import type { RunError } from '../platform/db/schema-iac.ts'
 import { type Language, render } from '../platform/http/api-texts.ts'
-import { schemaFaults } from '../platform/http/request-schema.ts'
+import { schemaFaults, withoutEmptyTexts } from '../platform/http/request-schema.ts'
 import { FAULTS_MAX } from './fault-place.ts'
 import { manifestKind, manifestKinds } from './kinds/kinds.ts'
 import type { ManifestKind } from './kinds/manifest-kind.ts'
@@ -90,10 +91,16 @@ function checkMetadata(value: Unchecked, kind: ManifestKind | null, companies: U
   return companyId === undefined || !isName ? null : { companyId, company: String(company), slug: name }
 }
 
-/** What is wrong with a spec by its schema alone. */
-function checkSpec(kind: ManifestKind, spec: Unchecked, language: Language, faults: Faults): void {
-  for (const path of unknownMembers(kind.spec, spec)) faults.add(['spec', ...path], 'unknown key')
-  for (const [field, text] of schemaFaults(kind.spec, spec))
+/** What is wrong with a spec by its schema alone. What is to be absent may say as little as it likes. */
+function checkSpec(
+  { spec: schema }: ManifestKind,
+  spec: Unchecked,
+  isAbsent: boolean,
+  language: Language,
+  faults: Faults,
+): void {
+  for (const path of unknownMembers(schema, spec)) faults.add(['spec', ...path], 'unknown key')
+  for (const [field, text] of schemaFaults(isAbsent ? Type.Partial(schema) : schema, spec))
     faults.add(['spec', ...(field === 'body' ? [] : field.split('.'))], render(text, language))
 }
 
@@ -123,12 +130,13 @@ export function readManifest(file: SentFile, companies: UsableCompanies, languag
   const named = checkMetadata(value, kind, companies, faults)
   checkPath(file, value, faults)
   const isAbsent = value.ensure === 'absent'
-  const spec = isObject(value.spec) ? value.spec : {}
+  const given = isObject(value.spec) ? value.spec : {}
+  const spec = kind === null ? given : withoutEmptyTexts(kind.spec, given)
   if (value.spec !== undefined && !isObject(value.spec)) faults.add(['spec'], 'must be a map')
   else if (value.spec === undefined && !isAbsent) faults.add(['spec'], 'is required')
-  else if (kind !== null && !(isAbsent && Object.keys(spec).length === 0)) {
+  else if (kind !== null) {
     const shown = Object.fromEntries(Object.entries(spec).filter(([key]) => !isToldSecret(text, key)))
-    if (!isAbsent) checkSpec(kind, shown, language, faults)
+    checkSpec(kind, shown, isAbsent, language, faults)
   }
   const manifest =
     kind === null || named === null || faults.list.length > 0

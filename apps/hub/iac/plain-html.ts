@@ -13,7 +13,6 @@ const escaped = (text: string): string =>
     .replace(/&(?!(?:#\d{1,7}|#x[\da-f]{1,6}|[a-z]{2,8});)/gi, '&amp;')
     .replaceAll('<', '&lt;')
     .replaceAll('>', '&gt;')
-    .replaceAll('"', '&quot;')
 
 /** The address of a link when it is one of http or https; entities and spaces inside cannot hide another scheme. */
 function addressOf(attributes: string): string | null {
@@ -43,7 +42,7 @@ function plainHtml(html: string): string {
       for (const each of open.splice(at).reverse()) out += `</${each}>`
     } else {
       const address = name === 'a' ? addressOf(attributes ?? '') : null
-      out += address === null ? `<${name}>` : `<a href="${escaped(address)}">`
+      out += address === null ? `<${name}>` : `<a href="${escaped(address).replaceAll('"', '&quot;')}">`
       open.push(name)
     }
   }

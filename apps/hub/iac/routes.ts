@@ -4,7 +4,8 @@ import { conventionalPath } from '../../../core/iac/manifest-path.ts'
 import { titleOfPlan } from '../../../core/iac/run-status.ts'
 import { FILE_BYTES_MAX } from '../files/files.ts'
 import { runCollection } from '../manifest-runs/run-list.ts'
-import { invalidField } from '../platform/http/api-error.ts'
+import { invalid, invalidField } from '../platform/http/api-error.ts'
+import { words } from '../platform/http/api-texts.ts'
 import { list } from '../platform/http/list.ts'
 import { paged, pageOf, pageQuery } from '../platform/http/paging.ts'
 import { boolean, listOf, oneOf, optional, text, uuid } from '../platform/http/request-schema.ts'
@@ -52,7 +53,7 @@ const about = {
 }
 const submission = Type.Object({ manifests, ...about })
 const form = Type.Object({
-  manifests: Type.Optional(manifests),
+  manifests: optional(manifests),
   kind: optional(text(64)),
   company: optional(text(255)),
   name: optional(text(255)),
@@ -62,13 +63,14 @@ const form = Type.Object({
 })
 
 /** The limit counts bytes, the schema characters. */
-function checkSizes(files: readonly SentFile[]): void {
+function checkSizes(files: readonly SentFile[]): readonly SentFile[] {
   const large = files.findIndex(file => Buffer.byteLength(file.contents) > CONTENTS_BYTES_MAX)
   if (large >= 0) throw invalidField(`manifests.${large}.contents`, 'length_max', { max: CONTENTS_BYTES_MAX })
+  return files
 }
 
 type FormBody = {
-  readonly manifests?: readonly SentFile[] | undefined
+  readonly manifests?: readonly SentFile[] | null | undefined
   readonly kind?: string | null | undefined
   readonly company?: string | null | undefined
   readonly name?: string | null | undefined
@@ -78,11 +80,14 @@ type FormBody = {
 
 /** The manifests of a form: those that it has, or the one that its fields make. Throws 422. */
 function filesOfForm({ manifests: given, kind, company, name, ensure, spec }: FormBody): readonly SentFile[] {
-  if (given !== undefined) return given
-  if (kind == null) throw invalidField('kind', 'required')
-  if (company == null) throw invalidField('company', 'required')
-  if (name == null) throw invalidField('name', 'required')
+  if (given != null) return checkSizes(given)
+  if (kind == null || company == null || name == null) {
+    const missing = Object.entries({ kind, company, name }).filter(([, value]) => value == null)
+    throw invalid(Object.fromEntries(missing.map(([field]) => [field, words('required')])))
+  }
   const contents = manifestYaml({ kind, company, name, ensure: ensure ?? undefined, spec: spec ?? undefined })
+  if (Buffer.byteLength(contents) > CONTENTS_BYTES_MAX)
+    throw invalidField('spec', 'length_max', { max: CONTENTS_BYTES_MAX })
   return [{ path: conventionalPath({ kind, company, name }), contents }]
 }
 
@@ -155,7 +160,6 @@ const runs: readonly Route[] = [
     async handle(context) {
       const { title, description, apply } = context.body
       const files = filesOfForm(context.body)
-      checkSizes(files)
       const run = await submitRun(context, { manifests: files, title, description, apply })
       return { data: await presentRun(context.hub, run) }
     },

@@ -2,7 +2,7 @@
 import { FormatRegistry, Kind, type Static, type TObject, type TSchema, Type, TypeRegistry } from '@sinclair/typebox'
 import { type ValueError, ValueErrorType } from '@sinclair/typebox/errors'
 import { Value } from '@sinclair/typebox/value'
-import { isObject } from '../../../../core/json-object.ts'
+import { isObject, type Unchecked } from '../../../../core/json-object.ts'
 import { limits } from '../../../../core/limits.ts'
 import { isUuidOfAnyCase } from '../../../../core/series/uuid.ts'
 import { ApiError } from './api-error.ts'
@@ -218,16 +218,18 @@ function objectOf(schema: TSchema): TObject | null {
   return form.type === 'object' && form.properties ? (form as TObject) : null
 }
 
+const withoutEmptyMembers = (schema: TObject, value: unknown): unknown =>
+  isObject(value) ? withoutEmptyTexts(schema, value) : value
+
 /**
- * Turns empty text of an optional field into null (decision G-13), at every depth; a field that may not be null may not
- * be empty either.
+ * Turns empty text of an optional field into null (decision G-13), in objects at every depth; a field that may not be
+ * null may not be empty either.
  */
-function withoutEmptyTexts(schema: TObject, value: unknown): unknown {
-  if (!isObject(value)) return value
+export function withoutEmptyTexts(schema: TObject, value: Unchecked): Unchecked {
   const cleaned: Record<string, unknown> = { ...value }
   for (const [name, property] of Object.entries(schema.properties)) {
     const inner = objectOf(property)
-    if (inner && Object.hasOwn(cleaned, name)) cleaned[name] = withoutEmptyTexts(inner, cleaned[name])
+    if (inner && Object.hasOwn(cleaned, name)) cleaned[name] = withoutEmptyMembers(inner, cleaned[name])
     else if (cleaned[name] === '' && allowsNull(property)) cleaned[name] = null
   }
   return cleaned
@@ -250,7 +252,7 @@ export async function parseBody<T extends TObject>(
   code = 'invalid_request',
   further?: FurtherFaults,
 ): Promise<Static<T>> {
-  const cleaned = withoutEmptyTexts(schema, value)
+  const cleaned = withoutEmptyMembers(schema, value)
   const faults = schemaFaults(schema, cleaned)
   if (faults.size === 0) return cleaned as Static<T>
   const beyond = further ? [...(await further(cleaned))].slice(0, FAULTS_MAX) : []
