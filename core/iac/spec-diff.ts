@@ -71,12 +71,20 @@ function memberDiffs(prefix: string, current: Unchecked, desired: Unchecked, who
 export const specDiff = (current: Unchecked, desired: Unchecked, whole: WholeFields = {}): FieldDiff[] =>
   memberDiffs('', current, desired, whole)
 
-/** What a manifest asks for, with the defaults of fields that the one applied before it named and it does not. */
+/**
+ * What a manifest asks for, with the defaults of fields, and of members of them, that the one applied before it named
+ * and it does not.
+ */
 export function withReturnedDefaults(desired: Unchecked, applied: Unchecked | null, defaults: Unchecked): Unchecked {
-  const returned = Object.keys(applied ?? {}).filter(
-    name => desired[name] === undefined && Object.hasOwn(defaults, name),
-  )
-  return { ...desired, ...Object.fromEntries(returned.map(name => [name, defaults[name]])) }
+  const returned = Object.entries(applied ?? {}).flatMap(([name, before]): [string, unknown][] => {
+    if (!Object.hasOwn(defaults, name)) return []
+    const [now, usual] = [desired[name], defaults[name]]
+    if (now === undefined) return [[name, usual]]
+    return isObject(now) && isObject(before) && isObject(usual)
+      ? [[name, withReturnedDefaults(now, before, usual)]]
+      : []
+  })
+  return { ...desired, ...Object.fromEntries(returned) }
 }
 
 /** `current` with what `desired` names in place of it, at every depth; lists and whole fields are replaced. */

@@ -254,3 +254,59 @@ test('[RES-143] what a manifest made is neither enabled nor disabled by hand whi
   await by.call('PUT', '/system/settings/iac.lock_managed?level=company', { value: false })
   for (const path of paths) expect((await by.call('POST', `${path}/disable`)).status).toBe(200)
 })
+
+test('[R-036] members of a field that were applied and are absent now go back to their defaults too', async () => {
+  const files = (soa: Json, target: Json, probe: Json) => [
+    of('dns-zone', 'parts', { zone: 'parts.example', verify_interval_minutes: 0, ...soa }),
+    of('check', 'parts', { type: 'http', target: { url: 'https://example.com', ...target }, scope: { all: true } }),
+    of('connection', 'parts', {
+      source: { kind: 'service', name: 'a' },
+      target: { kind: 'external', host: 'parts.example.net' },
+      probe: { by: 'none', ...probe },
+    }),
+  ]
+  const contact = { contact: 'x@parts.example' }
+  // Of a check only what its type has is kept.
+  const first = files({ soa: { ...contact, refresh: 100 } }, { expect_status: 204, port: 80 }, { timeout_seconds: 9 })
+  await made(first)
+  expect(actions(await submit(hub, by, first))).toEqual([[], first.map(() => ['none', []])])
+  const less = await made(files({ soa: contact }, {}, {}))
+  expect(less.items.map(({ kind, diff }: Json) => [kind, diff])).toEqual([
+    ['check', [{ field: 'target.expect_status', old: 204, new: 200 }]],
+    ['dns-zone', [{ field: 'soa.refresh', old: 100, new: 3600 }]],
+    ['connection', [{ field: 'probe.timeout_seconds', old: 9, new: 5 }]],
+  ])
+  const none = await made(files({}, {}, {}))
+  const [{ diff }] = none.items.filter((item: Json) => item.kind === 'dns-zone')
+  expect(diff).toEqual([{ field: 'soa.contact', old: 'x@parts.example', new: 'hostmaster@parts.example' }])
+})
+
+test('[R-036] references by name may be called as the API calls their fields', async () => {
+  const member = (name: string) => ({ name, port: 80 })
+  const spoken = (server: string, servers: string, pool: string) => ({
+    [servers]: ['called'],
+    vendor: 'nginx',
+    pools: [{ name: 'p', members: [{ ...member('m'), [server]: 'called' }] }],
+    virtual_servers: [
+      { name: 'v', address: '192.0.2.1', port: 80, [pool]: 'p', rules: [{ host: 'x.example', [pool]: 'p' }] },
+    ],
+  })
+  const files = [
+    of('server', 'called', { subnet_id: 'called' }),
+    of('subnet', 'called', { cidr: '10.99.0.0/24' }),
+    of('ip-address', 'called', { address: '10.99.0.4', server_id: 'called' }),
+    of('load-balancer', 'called', spoken('server_id', 'server_ids', 'pool_id')),
+    of('proxy', 'called', { server_ids: ['called'], sites: [{ hostnames: ['called.example'] }] }),
+  ]
+  await made(files)
+  const same = [of('load-balancer', 'called', spoken('server', 'servers', 'pool')), ...files]
+  expect(actions(await submit(hub, by, same.toSpliced(4, 1)))).toEqual([[], files.map(() => ['none', []])])
+  const wrong = await submit(hub, by, [
+    of('load-balancer', 'called', { vendor: 'nginx', server_ids: ['called'], servers: ['called'] }),
+    of('proxy', 'called', { server_ids: ['nobody'] }),
+  ])
+  expect(wrong.errors.map((each: Json) => [each.line, each.message.split(':')[0]])).toEqual([
+    [8, 'spec.server_ids'],
+    [8, 'spec.servers.0'],
+  ])
+})

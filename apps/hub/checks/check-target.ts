@@ -13,7 +13,7 @@ export type Target = Readonly<Record<string, string | number>>
 
 const SERVICE_NAME = /^[A-Za-z0-9@._-]{1,128}$/
 const URL_CHARS_MAX = 2048
-const STATUS_DEFAULT = 200
+export const STATUS_DEFAULT = 200
 
 type Unchecked = Readonly<Record<string, unknown>>
 type Parsed = { readonly target: Target } | { readonly field: string; readonly text: Words }

@@ -94,13 +94,13 @@ const fields = {
 
 export type DnsZone = RowOf<typeof fields>
 
+/** What the start of authority of a zone says where nobody said more. */
+export const usualSoa = (zone: string): Soa => ({ primary: `ns1.${zone}`, contact: `hostmaster@${zone}`, ...TIMES })
+
 async function beforeWrite({ editor, before, next, given }: Write<DnsZone>): Promise<void> {
   const now = new Date(editor.hub.now())
   // A change names some members; the others stay.
-  if (before === null || given.has('soa')) {
-    const usual = { primary: `ns1.${next.name}`, contact: `hostmaster@${next.name}`, ...TIMES }
-    next.soa = { ...usual, ...before?.soa, ...next.soa }
-  }
+  if (before === null || given.has('soa')) next.soa = { ...usualSoa(next.name), ...before?.soa, ...next.soa }
   next.reverse = isReverseZone(next.name)
   if (before === null) next.serial = nextSerial(next.serial_policy, 0, now)
   // Until it is verified nothing speaks for a zone that is verified by the clock.

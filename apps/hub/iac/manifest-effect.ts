@@ -42,7 +42,8 @@ function changeOf(kind: ManifestKind, wanted: Wanted, existing: Existing | null,
     const desired = kind.normal(named, find)
     return { action: 'create' as const, diff: specDiff({}, desired, kind.whole), whole: desired }
   }
-  const desired = withReturnedDefaults(kind.normal(given, find), applied, { ...kind.defaults, ...own })
+  const defaults = { ...kind.defaults, ...kind.usual?.(existing.spec), ...own }
+  const desired = withReturnedDefaults(kind.normal(given, find), applied, defaults)
   const diff = specDiff(existing.spec, desired, kind.whole)
   const action = diff.length > 0 ? ('update' as const) : ('none' as const)
   return { action, diff, whole: merged(existing.spec, desired, kind.whole) }

@@ -173,7 +173,10 @@ function lineFinder(document: Document, lines: LineCounter): ManifestText['lineO
     let line = lineAt(node) ?? 1
     for (const step of path) {
       if (isMap(node)) {
-        const pair = node.items.find(item => keyOf(item.key) === String(step))
+        const { items } = node
+        const named = (name: string) => items.find(item => keyOf(item.key) === name)
+        // Fields may have been called as the API calls them.
+        const pair = named(String(step)) ?? named(`${step}_id`) ?? named(String(step).replace(/s$/, '_ids'))
         if (!pair) return line
         line = lineAt(pair.key) ?? line
         node = pair.value

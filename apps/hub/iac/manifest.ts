@@ -131,7 +131,7 @@ export function readManifest(file: SentFile, companies: UsableCompanies, languag
   checkPath(file, value, faults)
   const isAbsent = value.ensure === 'absent'
   const given = isObject(value.spec) ? value.spec : {}
-  const spec = kind === null ? given : withoutEmptyTexts(kind.spec, given)
+  const spec = kind === null ? given : withoutEmptyTexts(kind.spec, kind.inManifestNames?.(given) ?? given)
   if (value.spec !== undefined && !isObject(value.spec)) faults.add(['spec'], 'must be a map')
   else if (value.spec === undefined && !isAbsent) faults.add(['spec'], 'is required')
   else if (kind !== null) {

@@ -22,6 +22,18 @@ export const specFields = (kind: Pick<Kind, 'fields'>) =>
       : [[field.to === undefined ? name : specKeyOf(name), name, field] as const],
   )
 
+/** A spec in which fields that were called as the API calls them (`server_ids`) have the names of manifests. */
+export function inManifestNames(
+  fields: readonly (readonly [key: string, name: string, ...unknown[]])[],
+  spec: Unchecked,
+): Unchecked {
+  const keyOf = (name: string): string => {
+    const key = fields.find(([, each]) => each === name)?.[0] ?? name
+    return Object.hasOwn(spec, key) ? name : key
+  }
+  return Object.fromEntries(Object.entries(spec).map(([name, value]) => [keyOf(name), value]))
+}
+
 /** The place in a spec of a field of the API, or of a part of one. */
 export function specPlace(
   fields: readonly (readonly [key: string, name: string, ...unknown[]])[],

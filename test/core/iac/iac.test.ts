@@ -84,6 +84,11 @@ describe('differences', () => {
       role: null,
     })
     expect(withReturnedDefaults({ role: 'db' }, null, defaults)).toEqual({ role: 'db' })
+    const probe = { by: 'none', timeout: 5 }
+    expect(withReturnedDefaults({ probe: { by: 'hub' } }, { probe: { by: 'hub', timeout: 9 } }, { probe })).toEqual({
+      probe: { by: 'hub', timeout: 5 },
+    })
+    expect(withReturnedDefaults({ probe: null }, { probe: { by: 'hub' } }, { probe })).toEqual({ probe: null })
   })
 
   test('values are the same whatever the order of their members', () => {

@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { and, eq, isNull, type SQL, sql } from 'drizzle-orm'
 import { isObject, type Unchecked } from '../../../../core/json-object.ts'
 import { limits } from '../../../../core/limits.ts'
-import { checkTypes, parseTarget } from '../../checks/check-target.ts'
+import { checkTypes, parseTarget, STATUS_DEFAULT } from '../../checks/check-target.ts'
 import { createCheck, deleteCheck, updateCheck } from '../../checks/checks.ts'
 import { checks } from '../../platform/db/schema.ts'
 import { type Words, words } from '../../platform/http/api-texts.ts'
@@ -30,6 +30,7 @@ const spec = Type.Object({
 })
 
 const DEFAULTS: Unchecked = {
+  target: { expect_status: STATUS_DEFAULT },
   interval_seconds: 60,
   timeout_seconds: limits.checkTimeoutSecondsDefault,
   enabled: true,
@@ -69,6 +70,14 @@ async function read(reading: Reading, rows: readonly (typeof checks.$inferSelect
   }))
 }
 
+/** A target without what its type does not have: it is not kept. */
+function ownTarget({ type, target }: Unchecked): unknown {
+  const known = checkTypes.find(each => each === type)
+  const parsed = known && isObject(target) ? parseTarget(known, target) : null
+  if (!isObject(target) || parsed === null || 'field' in parsed) return target
+  return Object.fromEntries(Object.entries(target).filter(([name]) => Object.hasOwn(parsed.target, name)))
+}
+
 /** A spec in the names of the API. Its schema was checked. */
 const inputOf = (given: Unchecked, find: NameFinder) => ({ ...given, scope: scopeInput(given.scope, find) }) as unknown
 
@@ -88,6 +97,7 @@ export const checkKind: ManifestKind = {
   normal: (given, find) => ({
     ...Object.fromEntries(Object.entries(given).map(([key, value]) => [key, value ?? DEFAULTS[key] ?? null])),
     ...(given.scope === undefined ? {} : { scope: normalScope(given.scope, find) }),
+    ...(given.target === undefined ? {} : { target: ownTarget(given) }),
   }),
   faults: async (_reading, given, existing) => {
     const faults = new Map<string, Words>()

@@ -27,7 +27,9 @@ import {
   partInput,
   partRows,
   partSpec,
+  partsInManifestNames,
   shownPart,
+  withMember,
   writePart,
 } from './parts.ts'
 import { manifestKindOf } from './registry-kind.ts'
@@ -251,6 +253,21 @@ function partReferences(spec: Unchecked): Reference[] {
   return [...servers, ...certificates]
 }
 
+const RULE_NAMES = [['pool', 'pool_id']] as const
+
+function inNames(spec: Unchecked): Unchecked {
+  const pools = (given: unknown) =>
+    partsInManifestNames(fields.pool, given, pool =>
+      withMember(pool, 'members', members => partsInManifestNames(fields.member, members)),
+    )
+  const servers = (given: unknown) =>
+    partsInManifestNames(fields.server, given, server =>
+      withMember(server, 'rules', rules => partsInManifestNames(RULE_NAMES, rules)),
+    )
+  const own = device.inManifestNames?.(spec) ?? spec
+  return withMember(withMember(own, 'pools', pools), 'virtual_servers', servers)
+}
+
 const ofDevice = (spec: Unchecked): Unchecked =>
   Object.fromEntries(Object.entries(spec).filter(([key]) => !PARTS.some(part => part === key)))
 
@@ -262,6 +279,7 @@ export const loadBalancerManifests: ManifestKind = {
     pools: optional(listOf(poolSpec, lbPoolKind.limit)),
     virtual_servers: optional(listOf(serverSpec, virtualServerKind.limit)),
   }),
+  inManifestNames: inNames,
   defaults: { ...device.defaults, pools: [], virtual_servers: [] },
   whole: { pools: ['name'], virtual_servers: ['name'] },
   referencesOf: spec => [...device.referencesOf(spec), ...partReferences(spec)],

@@ -75,8 +75,12 @@ export type ManifestKind = {
   /** Kinds that it may refer to. */
   readonly dependsOn: readonly string[]
   readonly spec: TObject
+  /** A spec whose fields may be called as the API calls them, in the names of manifests. */
+  readonly inManifestNames?: (spec: Unchecked) => Unchecked
   /** What a field that an earlier manifest gave goes back to. */
   readonly defaults: Unchecked
+  /** The same for fields whose default follows from others of the resource. */
+  readonly usual?: (spec: Unchecked) => Unchecked
   readonly whole?: WholeFields
   /** Fields that only requests may give. */
   readonly secrets?: readonly string[]

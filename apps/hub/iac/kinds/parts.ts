@@ -10,7 +10,7 @@ import { faultsError, listOf, optional, text } from '../../platform/http/request
 import { editorOf } from '../../resources/editor.ts'
 import type { Values } from '../../resources/field.ts'
 import { columnNamed, type Form, type Kind } from '../../resources/kind.ts'
-import { specFields, specPlace } from '../../resources/manifest-schema.ts'
+import { inManifestNames, specFields, specPlace } from '../../resources/manifest-schema.ts'
 import { parseForm, under } from '../../resources/resource-form.ts'
 import { insertResource, updateResource } from '../../resources/write-resource.ts'
 import { countPart, type Reading, type Writing } from './manifest-kind.ts'
@@ -23,6 +23,18 @@ export const ANY_ID = '00000000-0000-4000-8000-000000000000'
 /** The fields of a part that a manifest may have; the owner is that of the whole. */
 export const partFields = (kind: Form) => specFields(kind).filter(([key]) => key !== 'owner_team')
 export type PartFields = ReturnType<typeof partFields>
+
+/** A list of parts in the names of manifests; `inside` does the same for what lies in a part. */
+export const partsInManifestNames = (
+  own: Parameters<typeof inManifestNames>[0],
+  parts: unknown,
+  inside: (part: Unchecked) => Unchecked = part => part,
+): unknown =>
+  Array.isArray(parts) ? parts.map(part => (isObject(part) ? inside(inManifestNames(own, part)) : part)) : parts
+
+/** An object with another value of a member, where it has that member. */
+export const withMember = (given: Unchecked, name: string, change: (value: unknown) => unknown): Unchecked =>
+  Object.hasOwn(given, name) ? { ...given, [name]: change(given[name]) } : given
 
 /** The schema of a part; `more` are members that are said otherwise than by the field of that name. */
 export function partSpec(own: PartFields, more: Readonly<Record<string, TSchema>>): TObject {

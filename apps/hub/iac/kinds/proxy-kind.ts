@@ -25,7 +25,9 @@ import {
   partInput,
   partRows,
   partSpec,
+  partsInManifestNames,
   shownPart,
+  withMember,
   writePart,
 } from './parts.ts'
 import { manifestKindOf } from './registry-kind.ts'
@@ -169,6 +171,8 @@ export const proxyManifests: ManifestKind = {
   ...proxy,
   dependsOn: [...new Set([...proxy.dependsOn, 'server', 'load-balancer', 'certificate'])],
   spec: Type.Object({ ...proxy.spec.properties, sites: optional(listOf(siteSpec, proxySiteKind.limit)) }),
+  inManifestNames: spec =>
+    withMember(proxy.inManifestNames?.(spec) ?? spec, 'sites', sites => partsInManifestNames(fields, sites)),
   defaults: { ...proxy.defaults, sites: [] },
   whole: { sites: ['name'] },
   referencesOf: spec => [...proxy.referencesOf(spec), ...siteReferences(spec)],

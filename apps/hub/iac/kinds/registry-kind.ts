@@ -10,7 +10,7 @@ import { listOf, optional, text } from '../../platform/http/request-schema.ts'
 import { editorOf } from '../../resources/editor.ts'
 import type { Field, Values } from '../../resources/field.ts'
 import { columnNamed, type Kind } from '../../resources/kind.ts'
-import { specFields, specPlace } from '../../resources/manifest-schema.ts'
+import { inManifestNames, specFields, specPlace } from '../../resources/manifest-schema.ts'
 import { parseForm } from '../../resources/resource-form.ts'
 import { deleteResource, insertResource, updateResource } from '../../resources/write-resource.ts'
 import type { Existing, ExportFilter, ManifestKind, NameFinder, Reading, Reference } from './manifest-kind.ts'
@@ -231,6 +231,7 @@ export function manifestKindOf(kind: Kind): ManifestKind | null {
     permissions: info.permissions,
     dependsOn: [...new Set(own.fields.flatMap(([, , { to, toOneOf = [] }]) => (to === undefined ? toOneOf : [to])))],
     spec: specSchema(own.fields),
+    inManifestNames: spec => inManifestNames(own.fields, spec),
     defaults: Object.fromEntries(own.fields.map(([key, , { fallback }]) => [key, fallback])),
     secrets: Object.entries(kind.fields).flatMap(([name, { isSecret }]) => (isSecret ? [name] : [])),
     isNameUnique: true,

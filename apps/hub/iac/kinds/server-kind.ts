@@ -9,6 +9,7 @@ import { lockCompany } from '../../platform/db/transaction.ts'
 import { invalidField } from '../../platform/http/api-error.ts'
 import { words } from '../../platform/http/api-texts.ts'
 import { integer, listOf, oneOf, optional, text } from '../../platform/http/request-schema.ts'
+import { inManifestNames } from '../../resources/manifest-schema.ts'
 import { findServer, presentServer } from '../../servers/server-list.ts'
 import { settableStatuses } from '../../servers/server-response.ts'
 import { changeServer, insertServer, type ServerInput, trashServer } from '../../servers/servers.ts'
@@ -107,6 +108,7 @@ export const serverKind: ManifestKind = {
   permissions: { view: 'servers.view', manage: 'servers.manage', delete: 'servers.delete' },
   dependsOn: ['subnet'],
   spec,
+  inManifestNames: given => inManifestNames([['subnet', 'subnet_id']], given),
   defaults: DEFAULTS,
   isNameUnique: true,
   referencesOf: given =>

@@ -9,7 +9,7 @@ import { readZoneFile, writeZoneFile } from '../../../../core/dns/zone-file.ts'
 import { faultInZone, type ZoneRecord } from '../../../../core/dns/zone-rules.ts'
 import { isObject, type Unchecked } from '../../../../core/json-object.ts'
 import { zoneFaultWords } from '../../dns/dns-record.ts'
-import { dnsZoneKind } from '../../dns/dns-zone.ts'
+import { dnsZoneKind, usualSoa } from '../../dns/dns-zone.ts'
 import { ZoneContent } from '../../dns/zone-content.ts'
 import { importZoneFile } from '../../dns/zone-import.ts'
 import { type Words, words } from '../../platform/http/api-texts.ts'
@@ -185,6 +185,7 @@ export const zoneKind: ManifestKind = {
   }),
   // A manifest that no longer names its records leaves them alone: to delete them all it says so.
   defaults,
+  usual: spec => ({ soa: usualSoa(zoneOf(spec)) }),
   whole: { ...base.whole, records: ['name', 'type'] },
   referencesOf: spec => base.referencesOf(toBase(spec)),
   normal: (spec, find) => ({
