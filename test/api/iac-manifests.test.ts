@@ -482,6 +482,7 @@ describe('afterwards', () => {
       ['PUT', `${paths[1]}/status`, { status: 'maintenance' }],
       ['PUT', `${paths[1]}/tags`, { tags: ['x'] }],
       ['POST', '/servers/bulk/status', { server_ids: [server.id], status: 'maintenance' }],
+      ['DELETE', `${paths[1]}/permanent`, undefined],
     ] as const) {
       const refused = await company.call(method, path, body)
       expect([path, refused.status, Object.keys(refused.body.errors)]).toEqual([path, 422, ['origin']])

@@ -139,6 +139,28 @@ describe('runs', () => {
     expect((await own.call('GET', `/servers/${body.data.id}`)).body.data).toMatchObject({ name: 'Renamed', role: null })
   })
 
+  test('[R-035] what is called as the slug is adopted and renamed, unless something has the name that the manifest gives', async () => {
+    const { body } = await own.call('POST', '/servers', { name: 'slug-1' })
+    const file = server('slug-1', { name: 'Slug one', role: 'web' })
+    const run = await submit(hub, own, [file])
+    expect(run.items[0]).toMatchObject({ action: 'update', adopts: true, resource_id: body.data.id })
+    const { id } = (await own.call('POST', '/servers', { name: 'slug ONE' })).body.data
+    expect((await submit(hub, own, [file])).items[0]).toMatchObject({ action: 'update', adopts: true, resource_id: id })
+    await own.call('DELETE', `/servers/${id}`)
+    expect((await applied(own, run.id)).status).toBe('applied')
+    expect((await own.call('GET', `/servers/${body.data.id}`)).body.data).toMatchObject({
+      name: 'Slug one',
+      role: 'web',
+    })
+    // One that another manifest is bound to is left to that one, and a name alone deletes nothing of another name.
+    await submit(hub, own, [server('slug-two', { name: 'slug-2' })], { apply: true })
+    const other = await submit(hub, own, [server('slug-2', { name: 'Slug two' })])
+    expect(other.items[0]).toMatchObject({ action: 'create', adopts: false })
+    await own.call('POST', '/servers', { name: 'slug-3' })
+    const gone = await submit(hub, own, [server('slug-3', { name: 'Slug three' }, { ensure: 'absent' })])
+    expect(gone.items[0].action).toBe('none')
+  })
+
   test('[RES-132] [RES-133] what is referred to comes first, and what refers to a failed item is skipped', async () => {
     const run = await submit(hub, own, [check('of-db', ['db-1'], 5432), server('db-1', { hostname: 'db' })], {
       apply: true,

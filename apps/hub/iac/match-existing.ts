@@ -48,6 +48,12 @@ const equals = (kind: ManifestKind, spec: Unchecked, { spec: current }: Existing
     kind.whole,
   ).length === 0
 
+/** What has the slug for its name, where a manifest gives another name that nothing has: it is renamed. */
+async function namedBySlug(reading: Reading, { kind, spec, slug, isAbsent }: Manifest): Promise<Existing[]> {
+  const { name, ...rest } = spec
+  return isAbsent || typeof name !== 'string' || name === '' ? [] : kind.candidates(reading, rest, slug)
+}
+
 async function matchKind(reading: Reading, kind: ManifestKind, manifests: readonly Manifest[]): Promise<Matched[]> {
   const slugs = manifests.map(manifest => manifest.slug)
   const { bySlug } = await bindingsOf(reading, kind.kind, slugs, [])
@@ -66,10 +72,11 @@ async function matchKind(reading: Reading, kind: ManifestKind, manifests: readon
       continue
     }
     const found = await kind.candidates(reading, manifest.spec, manifest.slug)
-    const ids = found.map(candidate => candidate.id)
+    const bySlugAlone = found.length > 0 ? [] : await namedBySlug(reading, manifest)
+    const ids = [...found, ...bySlugAlone].map(candidate => candidate.id)
     const { byResource } = await bindingsOf(reading, kind.kind, [], ids)
     const isFree = ({ id }: Existing): boolean => !byResource.has(id) && (kind.isNameUnique || !claimed.has(id))
-    const free = found.filter(isFree)
+    const free = [...found, ...bySlugAlone].filter(isFree)
     const adopted = free.find(candidate => equals(kind, manifest.spec, candidate)) ?? free[0] ?? null
     if (adopted) claimed.add(adopted.id)
     const taken = kind.isNameUnique && adopted === null ? found.map(each => byResource.get(each.id)?.slug) : []

@@ -151,7 +151,9 @@ export const serverRoutes: readonly Route[] = [
     permissions: DELETE,
     resource: anyServer.resource,
     async handle(context) {
-      await deleteServerForGood(context, context.resource.server.id)
+      const { id, deletedAt } = context.resource.server
+      if (deletedAt === null) await refuseManaged(context, 'server', id)
+      await deleteServerForGood(context, id)
       return undefined
     },
   }),
