@@ -437,6 +437,17 @@ describe('tickets', () => {
     expect((await act(ann, ticket, 'approve')).body.data.state).toBe('approved')
   })
 
+  test('[RES-151] what asks for an approval does so of a change that takes it away too', async () => {
+    const tag = fresh('t')
+    await workflow(tag, [step([ann])], { match: { tags: [tag], environments: [tag] } })
+    const name = fresh('guarded')
+    await own.call('POST', '/servers', { name, tags: [tag], environment: tag })
+    const approvals = async (spec: Json) => (await submit(hub, own, [server(name, spec)])).items[0].approvals
+    expect(await approvals({ tags: [], environment: 'free' })).toEqual({ required: 1, given: 0 })
+    expect(await approvals({ role: 'x' })).toEqual({ required: 1, given: 0 })
+    expect(await approvals({ tags: [tag] })).toEqual({ required: 0, given: 0 })
+  })
+
   test('[RES-153] a change of the workflow leaves open tickets as they are', async () => {
     const tag = fresh('t')
     const made = await workflow(tag, [step([ann])])

@@ -138,12 +138,15 @@ async function refer(reading: Reading, { manifest }: Matched, { made, renames }:
 const textsOf = (value: unknown): string[] =>
   Array.isArray(value) ? value.map(String) : typeof value === 'string' ? [value] : []
 
-/** The environments and tags of a resource; of what has a scope, those of the scope. */
-function traitsOf(spec: Unchecked): { environments: string[]; tags: string[] } {
-  const scope = (spec.scope ?? {}) as Unchecked
+/**
+ * The environments and tags that a resource has or will have, so that nobody evades an approval by taking away what
+ * asks for it; of what has a scope, those of the scope.
+ */
+function traitsOf(specs: readonly Unchecked[]): { environments: string[]; tags: string[] } {
+  const all = specs.flatMap(spec => [spec, (spec.scope ?? {}) as Unchecked])
   return {
-    environments: [...textsOf(spec.environment), ...textsOf(scope.environments)],
-    tags: [...textsOf(spec.tags), ...textsOf(scope.tags)],
+    environments: all.flatMap(each => [...textsOf(each.environment), ...textsOf(each.environments)]),
+    tags: all.flatMap(each => textsOf(each.tags)),
   }
 }
 
@@ -183,7 +186,7 @@ async function planItem(
     refersTo,
     requires,
     forbidden: needsPermission && compared.action !== 'none' && !context.caller.permissions.has(requires),
-    ...traitsOf(compared.whole),
+    ...traitsOf([compared.whole, ...(existing ? [existing.spec] : [])]),
   }
   const said = (text: Words): string => render(text, context.language)
   const written = manifest.isAbsent ? [] : (kind.writtenFaults?.(manifest.spec) ?? [])
