@@ -66,7 +66,6 @@ type Load = {
 const loads: Readonly<Record<string, Load>> = {
   // First of all: most of the check waits for it.
   build: { seconds: 2000, cores: 1 },
-  'test/web/jobs': { seconds: 230, cores: 0.6 },
   'test/api 4/4': { seconds: 195, cores: 1 },
   'test/web 1/2': { seconds: 190, cores: 0.7 },
   'test/api 1/4': { seconds: 190, cores: 1 },
@@ -77,6 +76,8 @@ const loads: Readonly<Record<string, Load>> = {
   'test/ingest': { seconds: 130, cores: 1 },
   'test/samples/over HTTP': { seconds: 110, cores: 0.8 },
   'test/web 2/2': { seconds: 105, cores: 0.7 },
+  'test/web/jobs 1/2': { seconds: 115, cores: 0.6 },
+  'test/web/jobs 2/2': { seconds: 115, cores: 0.6 },
   'test/system/first-alert': { seconds: 105, cores: 0.3 },
   'test/worker/alerts': { seconds: 80, cores: 0.4 },
   'test/worker/servers': { seconds: 57, cores: 0.4 },
@@ -199,7 +200,11 @@ async function siteDataOf(folder: string): Promise<Record<string, string>> {
 const isFileAStep: ReadonlySet<string> = new Set(['test/samples', 'test/system'])
 
 /** Folders with so many tests that several processes share their files. */
-const partsOfFolder: Readonly<Record<string, number>> = { 'test/api': 4, 'test/web': 2 }
+const partsOfFolder: Readonly<Record<string, number>> = {
+  'test/api': 4,
+  'test/web': 2,
+  'test/web/jobs': 2,
+}
 
 /** The files of a folder dealt out by size, the largest first, each to the part that has least yet. */
 function filesOfParts(files: readonly string[], parts: number): string[][] {
