@@ -36,8 +36,8 @@ export const findingsWords = {
   overdue: { en: 'Overdue', vi: 'Quá hạn' },
   due_soon: { en: 'Due soon', vi: 'Sắp đến hạn' },
   scans: {
-    en: '{scanned} of {servers} {servers|server|servers} scanned; {stale} not for two days, {never} never.',
-    vi: 'Đã quét {scanned} trên {servers} máy chủ; {stale} quá hai ngày, {never} chưa bao giờ.',
+    en: '{scanned} of {servers} {servers|server|servers} scanned. Scan hosts: {stale} silent for two days, {never} never scanned.',
+    vi: 'Đã quét {scanned} trên {servers} máy chủ. Các máy có trình quét: {stale} im lặng quá hai ngày, {never} chưa từng quét.',
   },
   oldest: { en: 'Oldest scan:', vi: 'Lần quét cũ nhất:' },
   database: {
