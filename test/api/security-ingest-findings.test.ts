@@ -406,6 +406,41 @@ describe('scans', () => {
     expect([known?.scanner_version, at(String(known?.last_report_at))]).toEqual(['1.2.3', at('2026-06-01T12:00:00Z')])
   })
 
+  test('[MAT-153] [MAT-254] what a first database finds tells that the report is compared now, without another one', async () => {
+    const fresh = async (): Promise<Host> => {
+      const made = await enroll(owner, matcher)
+      await send(matcher, [eventOf(made, 'server.scanned', scannedPayload({ match_status: 'no_db', db_version: 0 }))])
+      return made
+    }
+    const told = async ({ hostId }: Host) => {
+      const { match_status, db_version, package_count, scanned_at } = await scan(hostId)
+      return [match_status, Number(db_version), package_count, at(scanned_at)]
+    }
+    const reported = [800, at('2026-06-01T12:00:00Z')]
+    const found = await fresh()
+    await send(matcher, [opened(found, findingPayload())])
+    expect(await told(found)).toEqual(['ok', 2026060101, ...reported])
+    const ended = await fresh()
+    const end = findingPayload({ kind: 'release_eol', package_key: '', fix_status: 'upgrade_release' })
+    await send(matcher, [opened(ended, end), opened(ended, findingPayload())])
+    expect(await told(ended)).toEqual(['release_eol', 2026060101, ...reported])
+    // What says nothing of a newer database, or was sent before the report, leaves it.
+    const unknown = await fresh()
+    await send(matcher, [opened(unknown, findingPayload({ db_version: 0 }))])
+    await send(matcher, [opened(unknown, findingPayload(), { seq: 1 })])
+    await send(matcher, [
+      opened(unknown, findingPayload()),
+      eventOf(unknown, 'server.scanned', scannedPayload({ match_status: 'no_db' })),
+      opened(unknown, findingPayload()),
+    ])
+    expect(await told(unknown)).toEqual(['no_db', 2026060101, ...reported])
+    await send(matcher, [
+      eventOf(unknown, 'server.scanned', scannedPayload({ match_status: 'no_db' })),
+      opened(unknown, findingPayload({ db_version: 2026060102 })),
+    ])
+    expect(await told(unknown)).toEqual(['ok', 2026060102, ...reported])
+  })
+
   test('a batch with reports and findings of several hosts is applied as a whole', async () => {
     const hosts = [await enroll(owner, matcher), await enroll(owner, matcher)]
     await send(

@@ -76,6 +76,7 @@ test('[MAT-254] an imported bundle becomes findings, and a newer one resolves th
   })
   expect(open).toMatchObject([{ vuln_id: 'CVE-2026-0001', package_key: PACKAGE, fixed_version: '99.0', kev: false }])
   expect(open[0].server.id).toBe(await localServer())
+  expect((await data('/security/overview')).match_status).toMatchObject({ no_db: 0, ok: 1 })
   await matcher('db', 'import', await bundle('two', os.codename, '0.1'), '--force', '--data-dir', stateDir)
   await until('its end', async () => (await data('/security/findings?status=open')).length === 0)
   expect(await data('/security/findings?status=resolved')).toMatchObject([{ resolved_reason: 'advisory_changed' }])

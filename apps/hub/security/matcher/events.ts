@@ -20,9 +20,9 @@ import {
 } from '../findings/finding-rows.ts'
 import { batchOf, type Envelope, readContent } from './event-parse.ts'
 import { EVENTS_KEY, type EventRecord, loadKnownIds, storeDays, storeEvents } from './event-rows.ts'
-import { hostOf, type KnownHost, lockHosts } from './known-hosts.ts'
+import { hostOf, type KnownHost, lockHosts, type UncomparedScan } from './known-hosts.ts'
 import { exceptionKeyOf, linkExceptions, loadExceptions, loadReferences } from './related-rows.ts'
-import { loadScanSeqs, type NewScan, storeScans } from './scan-rows.ts'
+import { loadScanSeqs, markCompared, type NewScan, storeScans } from './scan-rows.ts'
 
 type RejectReason = 'unknown_server' | 'unsupported_type' | 'invalid_payload'
 /** `old`: its seq is not greater than the last one; `unknown`: it resolves a finding that there is none of. */
@@ -53,6 +53,10 @@ class Book {
   readonly changed = new Map<string, Finding>()
   readonly scans = new Map<string, NewScan>()
   readonly days = new Map<string, { opened: number; resolved: number }>()
+  /** Hosts without a report since that a first database has compared, by its version. */
+  readonly compared = new Map<string, number>()
+  /** By host: its last report, where it was not compared and this batch has said nothing else of it so far. */
+  private readonly uncompared = new Map<string, UncomparedScan | null>()
 
   constructor(
     private readonly stored: ReadonlyMap<string, StoredFinding>,
@@ -86,6 +90,7 @@ class Book {
     if (after === before) return { findingId: after.id, result: 'old' }
     if (this.stored.has(key)) this.changed.set(key, after)
     else this.created.set(key, after)
+    if (content.type === 'seen') this.noteCompared(host, event.seq, content.dbVersion)
     this.count(event, before, after)
     return { findingId: after.id, result: 'applied' }
   }
@@ -94,7 +99,19 @@ class Book {
     const last = this.scans.get(host.hostId)?.seq ?? this.scanSeqs.get(host.hostId) ?? -1
     if (event.seq <= last) return 'old'
     this.scans.set(host.hostId, { host, seq: event.seq, occurredAt: event.occurred_at, scan })
+    const isUncompared = scan.matchStatus === 'no_db'
+    this.uncompared.set(host.hostId, isUncompared ? { seq: event.seq, dbVersion: scan.dbVersion } : null)
+    this.compared.delete(host.hostId)
     return 'applied'
+  }
+
+  /** A newer database than the one of the report has found something: the report is compared now (decision G-199). */
+  private noteCompared(host: KnownHost, seq: number, dbVersion: number): void {
+    const known = this.uncompared.get(host.hostId)
+    const uncompared = known === undefined ? host.uncompared : known
+    if (uncompared === null || seq <= uncompared.seq || dbVersion <= uncompared.dbVersion) return
+    this.uncompared.set(host.hostId, null)
+    this.compared.set(host.hostId, dbVersion)
   }
 
   private count(event: Envelope, before: Finding | null, after: Finding): void {
@@ -185,6 +202,7 @@ async function applyEvents(hub: Hub, tx: Tx, events: readonly Envelope[], looksF
     storeDays(tx, book.days),
     linkExceptions(tx, created),
   ])
+  await markCompared(tx, book.compared)
   return results
 }
 

@@ -63,3 +63,18 @@ export async function storeScans(tx: Tx, scans: readonly NewScan[]): Promise<voi
     from jsonb_to_recordset(${records}::jsonb) as x (host_id uuid, occurred_at timestamptz, scanner_version text)
     where h.host_id = x.host_id`)
 }
+
+/**
+ * Hosts that a first database has compared without a new report: the reports stay as they were, but they are not
+ * uncompared any more (decision G-199). Behind the findings of the batch, one of which may be the end of the release.
+ */
+export async function markCompared(tx: Tx, dbVersionByHost: ReadonlyMap<string, number>): Promise<void> {
+  if (dbVersionByHost.size === 0) return
+  const records = JSON.stringify([...dbVersionByHost].map(([host_id, db_version]) => ({ host_id, db_version })))
+  await tx.db.execute(sql`
+    update security_server_scans s set db_version = x.db_version, match_status = case when exists (
+      select from security_findings f where f.host_id = s.host_id and f.kind = 'release_eol' and f.status <> 'resolved')
+      then 'release_eol' else 'ok' end
+    from jsonb_to_recordset(${records}::jsonb) as x (host_id uuid, db_version bigint)
+    where s.host_id = x.host_id and s.match_status = 'no_db'`)
+}
