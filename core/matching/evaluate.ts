@@ -1,6 +1,7 @@
 // What the rows of the database say of one package instance (MAT-113 to MAT-119). It depends on the instance and the
 // database only, never on a server: so it is made once for the fleet (MAT-180).
 import type { AdvisoryReader, Affected, FixChannel, FixStatus, Rule } from './advisory.ts'
+import { flavourOfVersion } from './build-flavour.ts'
 import { baseRelease } from './host-release.ts'
 import { isKernelImage, isKernelSource, sourceOf } from './kernel-names.ts'
 import type { MatchOptions } from './match-options.ts'
@@ -150,17 +151,11 @@ export type Build = {
   readonly sourceFlavours: string
 }
 
-export function buildOf(matched: Matched): Build {
-  const { version } = matched.instance
-  const flavour = /fips/i.test(version)
-    ? 'fips'
-    : version.includes('.ksplice')
-      ? 'ksplice'
-      : version.includes('realtime')
-        ? 'realtime'
-        : undefined
-  return { instance: matched.instance, flavour, sourceFlavours: matched.source }
-}
+export const buildOf = ({ instance, source }: Matched): Build => ({
+  instance,
+  flavour: flavourOfVersion(instance.version),
+  sourceFlavours: source,
+})
 
 /** Why a rule does not concern a build; undefined when it does. */
 export type Misfit = 'arch' | 'binary' | 'module' | 'module_unknown' | 'flavour'

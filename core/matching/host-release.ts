@@ -1,4 +1,5 @@
 // The release of a distribution that a server runs, and whose rows it is matched with (MAT-110, MAT-112).
+import { KNOWN_RELEASES } from './end-of-life.ts'
 import type { MatchOptions } from './match-options.ts'
 import type { Report } from './report-schema.ts'
 
@@ -16,28 +17,14 @@ export type HostRelease = {
   readonly support: string
 }
 
-/** Ubuntu's releases by codename: what derivatives name as the one they are built on. */
-const UBUNTU_CODENAMES: Readonly<Record<string, string>> = {
-  xenial: '16.04',
-  bionic: '18.04',
-  focal: '20.04',
-  jammy: '22.04',
-  noble: '24.04',
-  oracular: '24.10',
-  plucky: '25.04',
-  questing: '25.10',
-  resolute: '26.04',
-}
-
-/** Debian's releases by codename, for derivatives; Debian itself names its version when it has one. */
-const DEBIAN_CODENAMES: Readonly<Record<string, string>> = {
-  stretch: '9',
-  buster: '10',
-  bullseye: '11',
-  bookworm: '12',
-  trixie: '13',
-  forky: '14',
-}
+/** Releases by codename, of which derivatives name the one that they are built on. */
+const byCodename = (distro: string): ReadonlyMap<string, string> =>
+  new Map(
+    KNOWN_RELEASES.filter(release => release.distro === distro).map(({ codename, version }) => [codename, version]),
+  )
+const UBUNTU_CODENAMES = byCodename('ubuntu')
+/** Debian itself names its version when it has one. */
+const DEBIAN_CODENAMES = byCodename('debian')
 
 /** Undefined for a distribution that is unknown here (unsupported_os). */
 export function releaseOf(os: OperatingSystem, options: Pick<MatchOptions, 'centosAsRedhat'>): HostRelease | undefined {
@@ -139,12 +126,17 @@ function suseProduct(os: OperatingSystem, id: string): string {
   return `SUSE Linux Enterprise ${product} ${major}${pack && pack !== '0' ? ` SP${pack}` : ''}`
 }
 
-/** Derivatives of Ubuntu and Debian are matched with the release that they are built on, when they name it. */
+/**
+ * Derivatives of Ubuntu and Debian are matched with the release that they are built on, when they name it: by
+ * UBUNTU_CODENAME, or by a codename of their own that is that of the release (Pop!_OS).
+ */
 function derivative(os: OperatingSystem, id: string): HostRelease | undefined {
   const likes = os.id_like.map(like => like.toLowerCase())
-  const version = os.version_id.toLowerCase() || os.codename.toLowerCase()
-  const ubuntu = UBUNTU_CODENAMES[(os.ubuntu_codename ?? '').toLowerCase()]
+  const codename = os.codename.toLowerCase()
+  const version = os.version_id.toLowerCase() || codename
+  const ofUbuntu = os.ubuntu_codename?.toLowerCase() || (likes.includes('ubuntu') ? codename : '')
+  const ubuntu = UBUNTU_CODENAMES.get(ofUbuntu)
   if (ubuntu) return borrowed(id, version, 'ubuntu', ubuntu)
-  const debian = likes.includes('debian') ? DEBIAN_CODENAMES[os.codename.toLowerCase()] : undefined
+  const debian = likes.includes('debian') ? DEBIAN_CODENAMES.get(codename) : undefined
   return debian && !likes.includes('ubuntu') ? borrowed(id, version, 'debian', debian) : undefined
 }

@@ -167,6 +167,21 @@ describe('Red Hat', () => {
     expect(built.rules('rhel:8', 'openssl-libs', 'binary')).toEqual([])
   })
 
+  test('[MAT-118] a special build is a fix of its own, which clears no other', async () => {
+    const file = JSON.stringify(
+      vex({
+        product_status: {
+          fixed: ['BaseOS-8:openssl-1:1.1.1k-9.el8_7.src', 'BaseOS-8:openssl-1:1.1.1k-12.el8_9.src'],
+        },
+      }),
+    )
+    using built = await buildOf({ redhat: { 'cve-2024-0001.json': file.replaceAll('-9.el8_7', '-9.el8_7_fips') } })
+    expect(built.rules('rhel:8', 'openssl').map(({ fixed, flavour }) => [fixed, flavour])).toEqual([
+      ['1:1.1.1k-12.el8_9', undefined],
+      ['1:1.1.1k-9.el8_7_fips', 'fips'],
+    ])
+  })
+
   test('[MAT-084] known_affected is no_fix, with no_fix_planned wont_fix; under investigation is undetermined', async () => {
     const id = 'red_hat_enterprise_linux_9:openssl'
     const of = async (vulnerability: object) => {

@@ -133,7 +133,13 @@ describe('Ubuntu', () => {
     expect(await of('Ubuntu:Pro:FIPS:18.04:LTS')).toEqual([['esm', 'fips']])
     expect(await of('Ubuntu:Pro:FIPS-updates:18.04:LTS')).toEqual([['esm', 'fips']])
     expect(await of('Ubuntu:Pro:Realtime:18.04:LTS')).toEqual([['esm', 'realtime']])
-    expect(await of('Ubuntu:Pro:Unheard-of:18.04:LTS')).toEqual([])
+    expect(await of('Ubuntu:Pro:18.04:LTS:Realtime:Kernel')).toEqual([['esm', 'realtime']])
+    for (const other of [
+      'Ubuntu:Pro:Unheard-of:18.04:LTS',
+      'Ubuntu:18.04:LTS:for:NVIDIA:BlueField',
+      'Ubuntu:Pro:18.04:LTS:Kernel',
+    ])
+      expect(await of(other)).toEqual([])
   })
 
   test('[MAT-082] severity is the entry of type Ubuntu, else the priority of the package; untriaged is none', async () => {
@@ -245,6 +251,7 @@ describe('AlmaLinux, Rocky, SUSE', () => {
     }
     expect(await of('10:1.1.1k-9.el8_6_fips')).toEqual(['fips'])
     expect(await of('2:2.28-189.5.ksplice1.el8')).toEqual(['ksplice'])
+    expect(await of('5.14.0-1.realtime.el8')).toEqual(['realtime'])
     expect(await of('1:1.1.1k-9.el8')).toEqual([undefined])
   })
 })

@@ -30,9 +30,7 @@ const knownHost = (row: HostRow): KnownHost => ({
   companyId: row.company_id,
   serverId: row.server_id,
   uncompared:
-    row.uncompared_seq === null
-      ? null
-      : { seq: Number(row.uncompared_seq), dbVersion: Number(row.uncompared_version) },
+    row.uncompared_seq === null ? null : { seq: Number(row.uncompared_seq), dbVersion: Number(row.uncompared_version) },
 })
 
 /**

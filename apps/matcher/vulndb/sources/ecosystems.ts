@@ -21,12 +21,9 @@ function ubuntu(parts: readonly string[]): Ecosystem | null {
   const version = parts.find(part => /^\d\d\.\d\d$/.test(part))
   if (version === undefined) return null
   const rest = parts.filter(part => part !== version && part !== 'LTS' && part !== 'Pro')
-  const marks = rest.map(part => part.toLowerCase())
-  const flavour = marks.every(mark => mark.startsWith('fips'))
-    ? 'fips'
-    : marks.every(mark => mark.startsWith('realtime'))
-      ? 'realtime'
-      : null
+  const mark = rest.join(':').toLowerCase()
+  // Canonical spells both `Pro:Realtime:22.04:LTS` and `Pro:22.04:LTS:Realtime:Kernel`.
+  const flavour = /^fips[^:]*$/.test(mark) ? 'fips' : /^realtime[^:]*(:kernel)?$/.test(mark) ? 'realtime' : null
   const release = `ubuntu:${version}`
   const channel = parts.includes('Pro') ? 'esm' : 'standard'
   if (rest.length === 0) return { release, channel }

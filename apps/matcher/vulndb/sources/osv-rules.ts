@@ -1,5 +1,6 @@
 // The rules of one OSV record (MAT-076 to 079): its ranges as boundaries, per release, package and build.
 import type { Rule } from '../../../../core/matching/advisory.ts'
+import { flavourOfVersion } from '../../../../core/matching/build-flavour.ts'
 import { compareVersions, isValidVersion } from '../../../../core/matching/version.ts'
 import { compareText, sortedUnique } from '../rules-text.ts'
 import { ecosystemOf, type OsvDistro, osvNamesBy } from './ecosystems.ts'
@@ -49,13 +50,6 @@ const modulesOfTitle = (title: string): string[] =>
   sortedUnique(
     [...title.matchAll(/(?<![\w:.-])([A-Za-z][\w.+-]*:[A-Za-z0-9][\w.+-]*)(?=[\s,])/g)].map(found => found[1]!),
   )
-
-/** Special builds, by what their versions are marked with (MAT-118). */
-function flavourOfVersion(version: string | undefined): string | undefined {
-  if (version === undefined) return undefined
-  if (/_fips|fips/i.test(version)) return 'fips'
-  return version.includes('.ksplice') ? 'ksplice' : undefined
-}
 
 /** Names of the binaries that SUSE limits a package to: `[{"openssl-1_1": "1.1.1l-150500.17.6.1"}]`. */
 function binariesOf(affected: JsonObject): string[] | undefined {
@@ -117,7 +111,7 @@ export function osvRules(
     const key: RuleKey = { release: ecosystem.release, package: pkg.name, by: osvNamesBy(distro) }
     const binaries = distro === 'suse' || distro === 'opensuse' ? binariesOf(affected) : undefined
     return boundsOf(affected).flatMap((bounds): OsvRule[] => {
-      const flavour = ecosystem.flavour ?? flavourOfVersion(bounds.fixed)
+      const flavour = ecosystem.flavour ?? flavourOfVersion(bounds.fixed ?? '')
       const rule: OsvRule['rule'] = {
         ...bounds,
         status: bounds.fixed === undefined ? 'no_fix' : 'fixed',

@@ -1,5 +1,6 @@
 // Red Hat's VEX files, one a vulnerability (MAT-084, 085).
 import type { Rule } from '../../../../core/matching/advisory.ts'
+import { flavourOfVersion } from '../../../../core/matching/build-flavour.ts'
 import { compareVersions, isValidVersion } from '../../../../core/matching/version.ts'
 import { type Document, jsonRecords } from '../input/documents.ts'
 import { compareText } from '../rules-text.ts'
@@ -20,7 +21,9 @@ import {
 
 type Product = RedhatProduct & { readonly id: string }
 
-const keyOf = ({ release, package: name, module }: RedhatProduct): string => JSON.stringify([release, name, module])
+/** Builds of one fix have one key; special builds are fixes of their own (MAT-118). */
+const keyOf = ({ release, package: name, module, version = '' }: RedhatProduct): string =>
+  JSON.stringify([release, name, module, flavourOfVersion(version)])
 
 /** What one vulnerability of a file says of its products. */
 class VexVulnerability {
@@ -95,6 +98,7 @@ class VexVulnerability {
 
   private rule(vuln: string, product: Product, status: Rule['status']): Rule {
     const severity = (this.impacts.get(product.id) ?? this.generalImpact).toLowerCase().slice(0, 32)
+    const flavour = status === 'fixed' ? flavourOfVersion(product.version ?? '') : undefined
     return {
       vuln,
       advisories: status === 'fixed' ? (this.advisories.get(product.id) ?? []) : [],
@@ -105,6 +109,7 @@ class VexVulnerability {
       minor: severity === 'low',
       no_distro_fix: status === 'wont_fix',
       ...(product.module === undefined ? {} : { module: product.module }),
+      ...(flavour === undefined ? {} : { flavour }),
     }
   }
 }
