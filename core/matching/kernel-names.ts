@@ -104,8 +104,14 @@ export function isRunning(image: PackageInstance, unameRelease: string): boolean
     case 'rpm':
       return isRunningRpm(image, unameRelease)
     case 'apk':
-      return `${image.version.replace(/-r(\d+)$/, '-$1')}-${image.name.slice('linux-'.length)}` === unameRelease
+      return isRunningApk(image, unameRelease)
   }
+}
+
+/** 6.6.31-0-lts of 6.6.31-r0; the revision may keep its letter. */
+function isRunningApk({ version, name }: PackageInstance, unameRelease: string): boolean {
+  const flavour = name.slice('linux-'.length)
+  return [version, version.replace(/-r(\d+)$/, '-$1')].some(build => `${build}-${flavour}` === unameRelease)
 }
 
 function isRunningRpm(image: PackageInstance, unameRelease: string): boolean {
@@ -119,6 +125,7 @@ function isRunningRpm(image: PackageInstance, unameRelease: string): boolean {
       return true
   }
   const flavour = SUSE_IMAGE.exec(image.name)?.[1]?.replace(/^default-base$/, 'default')
+  if (flavour === 'default' && unameRelease === `${build}.${image.arch}`) return true
   if (!flavour || !unameRelease.endsWith(`-${flavour}`)) return false
   const running = unameRelease.slice(0, -flavour.length - 1)
   // The package's release has the count of rebuilds at its end, which the kernel does not know.

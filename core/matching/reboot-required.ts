@@ -51,7 +51,7 @@ function isNewerThanRelease(image: PackageInstance, running: string): boolean {
     const isSameKind = kernelKind(ofRunning) === kernelKind(image)
     return isSameKind && compareVersions('dpkg', image.name.replace(prefix, ''), running) > 0
   }
-  const [, version, revision, flavour] = /^(\d[\d.]*)-(\d+)-(\S+)$/.exec(running) ?? []
+  const [, version, revision, flavour] = /^(\d[\d.]*)-r?(\d+)-(\S+)$/.exec(running) ?? []
   const isSameKind = image.system === 'apk' && image.name === `linux-${flavour}`
   return isSameKind && compareVersions('apk', image.version, `${version}-r${revision}`) > 0
 }

@@ -200,6 +200,15 @@ describe('AlmaLinux, Rocky, SUSE', () => {
     expect(await rules('suse', 'suse:15.5', 'openssl-1_1', [suse])).toMatchObject([
       { binaries: ['libopenssl1_1', 'openssl-1_1'], advisories: ['SUSE-SU-2024:1-1'] },
     ])
+    for (const product of [
+      'Server 11 SP4-LTSS-EXTREME-CORE',
+      'Server 15 SP5-LTSS',
+      'Server LTSS Extended Security 15 SP5',
+    ]) {
+      const of = [record('SUSE-SU-2024:2-1', [affected(`SUSE:Linux Enterprise ${product}`, 'curl', fixed('8-1'))])]
+      const pack = product.includes('11') ? 'suse:11.4' : 'suse:15.5'
+      expect(await rules('suse', pack, 'curl', of)).toMatchObject([{ fixed: '8-1' }])
+    }
     const leap = record('openSUSE-SU-2024:1-1', [affected('openSUSE:Leap 15.6', 'curl', fixed('8-1'))], {
       upstream: ['CVE-2024-0001'],
     })
