@@ -37,7 +37,7 @@ function Connection() {
     <button
       type="button"
       class="connection quiet"
-      aria-label={text}
+      aria-label={state === 'live' ? text : `${text} ${clockSeconds(dataAtMs.value)}`}
       data-state={state}
       title={`${t(isPaused.value ? 'resume' : 'pause')} (p) · ${t('data_of', { time: fullTime(dataAtMs.value) })}`}
       aria-pressed={isPaused.value}
