@@ -41,11 +41,12 @@ const { store, remove } = await openBenchStore('reads')
 /** Server m is serverOf(m), in SQL. */
 const server = `toUUID(concat(substring(leftPad(lower(hex(toUInt64(m) * 2654435761)), 16, '0'), 9), '-0000-4000-8000-', leftPad(lower(hex(toUInt64(m))), 12, '0')))`
 
-/** The points of a run as they lie in the store (core/samples/block/chunk-codec.ts), of ten values of two decimals. */
+/** CHUNK_COLUMNS of a run (core/samples/block/chunk-codec.ts): ten values of two decimals. */
 const RUN = 10
+const CHANGES = 1
 const run = (stepMs: number): string =>
-  `concat(char(2), reinterpretAsFixedString(toInt64(5000 + number % 1000)), char(1), reinterpretAsFixedString(toUInt16(${RUN - 1})),
-     reinterpretAsFixedString(toUInt32(${stepMs})), substring(sipHash128(number), 1, ${RUN - 1}))`
+  `bitOr(toUInt64(${2 | (CHANGES << 8) | ((RUN - 1) << 16)}), bitShiftLeft(toUInt64(${stepMs}), 32)), toInt64(5000 + number % 1000),
+     substring(sipHash128(number), 1, ${RUN - 1})`
 
 /** Rows for each server and series, every `stepMs`. */
 const rowsSql = (
@@ -72,7 +73,7 @@ for (let from = firstMs; from < endMs; ) {
     await store.command(
       rowsSql(
         'samples_raw',
-        'seq, points',
+        'seq, shape, first, points',
         `1, ${run(intervalSeconds * 1000)}`,
         servers,
         rows,

@@ -200,8 +200,8 @@ describe('cells of samples as they come', () => {
   test('[STO-004] they are the cells that the raw samples give, to the bit, whatever was sent again, late or purged, and whenever the worker began anew', async () => {
     const other = await openTestStore()
     await store.command(
-      `INSERT INTO ${other.database}.samples_raw (company_id, server_id, series_id, ts, seq, points)
-       SELECT company_id, server_id, series_id, ts, seq, points FROM ${store.database}.samples_raw`,
+      `INSERT INTO ${other.database}.samples_raw (company_id, server_id, series_id, ts, seq, shape, first, points)
+       SELECT company_id, server_id, series_id, ts, seq, shape, first, points FROM ${store.database}.samples_raw`,
     )
     await runRollups(other, clockMs)
     for (const cell of ['5m', '1h'] as const) {

@@ -1,6 +1,6 @@
 // How the samples store encodes a value: as digits and a number of decimals, value = digits / 10^decimals. Agents
 // report short decimals, and whole numbers take half the space of floating point. A value that is not exactly such a
-// decimal is stored bit by bit. The same in SQL: `values` of samples_runs (sql/samples/0004_views.sql).
+// decimal is stored bit by bit. The same in SQL: `values` of samples_runs (sql/samples/0006_shapes.sql).
 
 /** The decimals of a value that is no short decimal: its digits are the bits of the double. */
 export const BITS = 255

@@ -3,7 +3,7 @@
 // order of the key of samples_raw, the points of each ordered by series and time without repeated ones, in Native
 // format with one row for each chunk of points (decision G-135).
 import type { EntryReader } from '../../bus/entry.ts'
-import { CHUNK_POINTS_MAX, CHUNK_SPAN_MS, ChunkWriter } from './chunk-codec.ts'
+import { CHUNK_COLUMN_COUNT, CHUNK_POINTS_MAX, CHUNK_SPAN_MS, ChunkWriter } from './chunk-codec.ts'
 import { splitDecimal } from './decimal.ts'
 import {
   type BatchChain,
@@ -20,6 +20,8 @@ import { compareServerWords, uuidWords, WORDS_PER_SERVER } from './uuid-words.ts
 
 /** The width of the finer rollup's cells. A block records which of these cells the samples of each server fall into. */
 export const CELL_5M_MS = 300_000
+/** The columns of a row beside its chunk. */
+const ROW_COLUMNS = 5
 const HEADER_WORDS = 24
 const COMPANY_WORD = 2
 const SERVER_WORD = 6
@@ -377,14 +379,13 @@ export class SampleBlock {
     }
     if (part.count === 0) return 0
     const { count } = chunks
-    writer.begin(6, count)
+    writer.begin(ROW_COLUMNS + CHUNK_COLUMN_COUNT, count)
     this.writeUuids(writer, 'company_id', 0, count)
     this.writeUuids(writer, 'server_id', 4, count)
     this.writeIds(writer, count)
     this.writeTimes(writer, count)
     writeSame(writer, { name: 'seq', type: 'UInt64', bytesPerRow: 8 }, seq, count)
-    const points = chunks.points.written()
-    writer.put(writer.column({ name: 'points', type: 'String', bytesPerRow: 1 }, points.length), points, points.length)
+    chunks.points.write(writer)
     return part.count
   }
 

@@ -3,7 +3,7 @@
 // same cell without a read.
 import { assert } from '../../assert.ts'
 import type { CellColumns } from '../block/cell-columns.ts'
-import { CHUNK_POINTS_MAX, readChunk } from '../block/chunk-codec.ts'
+import { CHUNK_POINTS_MAX, ChunkReader } from '../block/chunk-codec.ts'
 import { BITS, splitDecimal } from '../block/decimal.ts'
 import type { NativeReader } from '../block/native-reader.ts'
 import { orderRows, RowOrder } from '../block/row-order.ts'
@@ -75,21 +75,22 @@ export class RawCells {
   }
 
   /**
-   * Reads rows of samples_raw in any order, with the columns company_id, server_id, series_id, ts, seq and points.
-   * Keeps the points of wanted cells. Yields every READ_ROWS rows.
+   * Reads rows of samples_raw in any order, with the columns company_id, server_id, series_id, ts, seq and
+   * CHUNK_COLUMNS. Keeps the points of wanted cells. Yields every READ_ROWS rows.
    */
   *read(reader: NativeReader): Generator<void, void> {
     const { view } = reader
     const index = new ServerIndex(this.work.words)
+    const chunks = new ChunkReader(reader)
     for (let rows = reader.begin(); rows > 0; rows = reader.begin()) {
       const companies = reader.column(rows * UUID_BYTES)
       const servers = reader.column(rows * UUID_BYTES)
       const ids = reader.column(rows * 8)
       const times = reader.column(rows * 8)
       const seqs = reader.column(rows * 8)
-      reader.column(0)
+      chunks.open(rows)
       for (let row = 0; row < rows; row++) {
-        const length = reader.text()
+        chunks.next()
         const owner = index.placeOf(view, companies + row * UUID_BYTES, servers + row * UUID_BYTES)
         assert(owner >= 0, 'rows are of servers that were asked for')
         const lo = view.getUint32(ids + row * 8, true)
@@ -100,7 +101,7 @@ export class RawCells {
           this.points = new Points(this.points.owner.length * 2, this.points)
         const { points } = this
         const begin = points.count
-        const end = begin + readChunk(view, reader.end() - length, length, firstMs, points.tsMs, points.value, begin)
+        const end = begin + chunks.read(firstMs, points.tsMs, points.value, begin)
         points.count = this.keepWanted(owner, begin, end)
         for (let point = begin; point < points.count; point++) {
           points.owner[point] = owner

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { EntryReader, encodeEntry } from '../../../core/bus/entry.ts'
-import { eachPoint } from '../../../core/samples/block/chunk-codec.ts'
+import { ChunkReader } from '../../../core/samples/block/chunk-codec.ts'
 import { NativeReader } from '../../../core/samples/block/native-reader.ts'
 import { NativeWriter } from '../../../core/samples/block/native-writer.ts'
 import { BlockScratch, SampleBlock } from '../../../core/samples/block/sample-block.ts'
@@ -46,17 +46,16 @@ function storedPoints(bytes: Uint8Array): Map<string, Point[]> {
   const ids = reader.column(rows * 8)
   const times = reader.column(rows * 8)
   reader.column(rows * 8)
-  reader.column(0)
+  const chunks = new ChunkReader(reader)
+  chunks.open(rows)
   const found = new Map<string, Point[]>()
   for (let row = 0; row < rows; row++) {
     const server = serverOf(view.getUint32(servers + row * 16 + 8, true))
     const of = found.get(server) ?? []
     found.set(server, of)
     const [lo, hi] = [view.getUint32(ids + row * 8, true), view.getUint32(ids + row * 8 + 4, true)]
-    const length = reader.text()
-    eachPoint(view, reader.end() - length, length, reader.int64(times + row * 8), (tsMs, value) =>
-      of.push({ lo, hi, tsMs, value }),
-    )
+    chunks.next()
+    chunks.eachPoint(reader.int64(times + row * 8), (tsMs, value) => of.push({ lo, hi, tsMs, value }))
   }
   return found
 }

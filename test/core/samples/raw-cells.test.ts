@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { CellColumns } from '../../../core/samples/block/cell-columns.ts'
-import { ChunkWriter } from '../../../core/samples/block/chunk-codec.ts'
+import { CHUNK_COLUMN_COUNT, ChunkWriter } from '../../../core/samples/block/chunk-codec.ts'
 import { BITS, splitDecimal } from '../../../core/samples/block/decimal.ts'
 import { NativeReader } from '../../../core/samples/block/native-reader.ts'
 import { NativeWriter } from '../../../core/samples/block/native-writer.ts'
@@ -30,7 +30,7 @@ function answered(rows: readonly Row[]): Uint8Array {
     const own = at < 0 ? [] : rows.slice(at, at + 7)
     const writer = new NativeWriter()
     const runs = new ChunkWriter()
-    writer.begin(6, own.length)
+    writer.begin(5 + CHUNK_COLUMN_COUNT, own.length)
     const ids = (name: 'companyId' | 'serverId') => own.map(({ server }) => servers[server]![name])
     writeUuidColumn(writer, 'company_id', ids('companyId'))
     writeUuidColumn(writer, 'server_id', ids('serverId'))
@@ -59,8 +59,7 @@ function answered(rows: readonly Row[]): Uint8Array {
       const tsMs = Float64Array.from(points, ([time]) => time)
       runs.add(tsMs, decimals, digits, 0, points.length)
     }
-    const bytes = runs.written()
-    writer.put(writer.column({ name: 'points', type: 'String', bytesPerRow: 1 }, bytes.length), bytes, bytes.length)
+    runs.write(writer)
     blocks.push(writer.finish().slice())
   }
   return Buffer.concat(blocks)

@@ -130,7 +130,7 @@ describe(`blocks of samples (SEED=${seed})`, () => {
     expect(block.write(writer, 0x2_0000_0009)).toBe(1)
     const text = (value: string): number[] => [value.length, ...new TextEncoder().encode(value)]
     expect([...writer.finish()]).toEqual([
-      6,
+      8,
       1,
       ...text('company_id'),
       ...text('UUID'),
@@ -147,9 +147,15 @@ describe(`blocks of samples (SEED=${seed})`, () => {
       ...text('seq'),
       ...text('UInt64'),
       ...[9, 0, 0, 0, 2, 0, 0, 0],
+      ...text('shape'),
+      ...text('UInt64'),
+      ...[2, 1, 0, 0, 0, 0, 0, 0],
+      ...text('first'),
+      ...text('Int64'),
+      ...[0x83, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff],
       ...text('points'),
       ...text('String'),
-      ...[9, 2, 0x83, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff],
+      0,
     ])
   })
 })

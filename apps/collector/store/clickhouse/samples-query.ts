@@ -3,7 +3,7 @@
 import { LRUCache } from 'lru-cache'
 import { cellMs, type RangePlan, type SeriesPlan, type SeriesSource } from '../../../../core/query/query-plan.ts'
 import type { Aggregate } from '../../../../core/query/series-request.ts'
-import { CHUNK_SPAN_MS, eachPoint, lastPoint } from '../../../../core/samples/block/chunk-codec.ts'
+import { CHUNK_COLUMNS, CHUNK_SPAN_MS, ChunkReader } from '../../../../core/samples/block/chunk-codec.ts'
 import { NativeReader } from '../../../../core/samples/block/native-reader.ts'
 import { ServerIndex, serverWords } from '../../../../core/samples/block/uuid-words.ts'
 import { type BufferedSource, idOf, nothingBuffered } from '../../../../core/samples/latest/buffered-points.ts'
@@ -366,20 +366,21 @@ export class SamplesReader {
     // neither.
     const buffered = [...this.buffered(companyId, serverId)]
     const bytes = await this.store.blocks(
-      `SELECT series_id, ts, seq, points FROM ${this.store.database}.samples_raw
+      `SELECT series_id, ts, seq, ${CHUNK_COLUMNS} FROM ${this.store.database}.samples_raw
        WHERE ${OWNER} AND series_id IN {ids:Array(UInt64)} AND ${CHUNKS}
        ${toMs - fromMs > LONG_RANGE_MS ? SETTINGS_LONG : SETTINGS}, ${FEW_ROWS}`,
       { company: companyId, server: serverId, ids: definitions.map(({ id }) => id), since: fromMs, until: toMs },
     )
     const reader = new NativeReader(bytes)
+    const chunks = new ChunkReader(reader)
     const { view } = reader
     for (let rows = reader.begin(); rows > 0; rows = reader.begin()) {
       const [ids, times, seqs] = [0, 1, 2].map(() => reader.column(rows * 8))
-      reader.column(0)
+      chunks.open(rows)
       for (let at = 0; at < rows * 8; at += 8) {
-        const length = reader.text()
+        chunks.next()
         const taken = take(view.getBigUint64(ids! + at, true), reader.int64(seqs! + at))
-        eachPoint(view, reader.end() - length, length, reader.int64(times! + at), taken)
+        chunks.eachPoint(reader.int64(times! + at), taken)
       }
     }
     for (const point of buffered) take(idOf(point), Number.POSITIVE_INFINITY)(point.tsMs, point.value)
@@ -418,7 +419,7 @@ export class SamplesReader {
   }
 
   private runsSince(isOwned: string): string {
-    return `SELECT company_id, server_id, series_id, ts, seq, points FROM ${this.store.database}.samples_raw
+    return `SELECT company_id, server_id, series_id, ts, seq, ${CHUNK_COLUMNS} FROM ${this.store.database}.samples_raw
             WHERE ${isOwned} AND ${CHUNKS_SINCE} ${SETTINGS}, ${FEW_ROWS}`
   }
 
@@ -487,20 +488,21 @@ function newestOf(bytes: Uint8Array, servers: readonly ServerName[], sinceMs: nu
   const newest = servers.map(() => new Map<bigint, { value: number; tsMs: number; seq: number }>())
   const index = new ServerIndex(serverWords(servers))
   const reader = new NativeReader(bytes)
+  const chunks = new ChunkReader(reader)
   const { view } = reader
   for (let rows = reader.begin(); rows > 0; rows = reader.begin()) {
     const [companies, servers] = [reader.column(rows * UUID_BYTES), reader.column(rows * UUID_BYTES)]
     const [ids, times, seqs] = [0, 1, 2].map(() => reader.column(rows * 8))
-    reader.column(0)
+    chunks.open(rows)
     for (let row = 0; row < rows; row++) {
-      const length = reader.text()
+      chunks.next()
       const ofServer = newest[index.placeOf(view, companies + row * UUID_BYTES, servers + row * UUID_BYTES)]
       const id = view.getBigUint64(ids! + row * 8, true)
       const firstMs = reader.int64(times! + row * 8)
       const last = ofServer?.get(id)
       if (!ofServer || (last && firstMs + CHUNK_SPAN_MS < last.tsMs)) continue
       const seq = reader.int64(seqs! + row * 8)
-      const { tsMs, value } = lastPoint(view, reader.end() - length, length, firstMs)
+      const { tsMs, value } = chunks.last(firstMs)
       if (tsMs < sinceMs || (last && (tsMs < last.tsMs || (tsMs === last.tsMs && seq < last.seq)))) continue
       ofServer.set(id, { value, tsMs, seq })
     }

@@ -9,7 +9,7 @@ import { assert } from '../../../../core/assert.ts'
 import { cellMs } from '../../../../core/query/query-plan.ts'
 import { CellBlockWriter } from '../../../../core/samples/block/cell-block.ts'
 import { CellColumns } from '../../../../core/samples/block/cell-columns.ts'
-import { CHUNK_SPAN_MS } from '../../../../core/samples/block/chunk-codec.ts'
+import { CHUNK_COLUMNS, CHUNK_SPAN_MS } from '../../../../core/samples/block/chunk-codec.ts'
 import { type LateCell, writeLateBlock } from '../../../../core/samples/block/late-block.ts'
 import { NativeReader } from '../../../../core/samples/block/native-reader.ts'
 import { NativeWriter } from '../../../../core/samples/block/native-writer.ts'
@@ -282,7 +282,7 @@ type RawMemory = { readonly cells: RawCells; readonly columns: CellColumns; read
 async function piecesOf(store: ClickHouse, range: RawRange): Promise<RawPiece[]> {
   const { database } = store
   const rows = await store.rows(
-    `SELECT company_id, server_id, sum(1 + if(length(points) < 12, 0, reinterpretAsUInt16(substring(points, 11, 2))))
+    `SELECT company_id, server_id, sum(1 + if(shape != 0, bitAnd(bitShiftRight(shape, 16), 65535), reinterpretAsUInt16(substring(points, 11, 2))))
      FROM ${database}.samples_raw WHERE ${rowsOf(database, range)}
      GROUP BY company_id, server_id ORDER BY company_id, server_id SETTINGS max_threads = 1`,
     paramsOf(range),
@@ -332,7 +332,7 @@ async function computePiece(
   const params = { ...paramsOf(range), ...owners }
   const starts = await startsOf(store, range, servers, isOwned, params)
   const bytes = await store.scan(
-    `SELECT company_id, server_id, series_id, ts, seq, points FROM ${database}.samples_raw
+    `SELECT company_id, server_id, series_id, ts, seq, ${CHUNK_COLUMNS} FROM ${database}.samples_raw
      WHERE ${isOwned} AND ${rowsOf(database, range)} SETTINGS max_threads = 1`,
     params,
   )

@@ -4,6 +4,7 @@ import decimals from '../../../../sql/samples/0002_decimals.sql' with { type: 't
 import runs from '../../../../sql/samples/0003_runs.sql' with { type: 'text' }
 import views from '../../../../sql/samples/0004_views.sql' with { type: 'text' }
 import sync from '../../../../sql/samples/0005_sync.sql' with { type: 'text' }
+import shapes from '../../../../sql/samples/0006_shapes.sql' with { type: 'text' }
 import type { ClickHouse } from './clickhouse.ts'
 
 type Step = {
@@ -19,6 +20,7 @@ const STEPS: readonly Step[] = [
   { sql: runs, column: 'points', leaves: 'next_raw' },
   { sql: views },
   { sql: sync },
+  { sql: shapes },
 ]
 export const SAMPLES_SCHEMA_VERSION = STEPS.length
 
