@@ -85,17 +85,6 @@ export function halveSeries(series: readonly PointSeries[]): [PointSeries[], Poi
   return [[{ ...only, points: only.points.slice(0, middle) }], [{ ...only, points: only.points.slice(middle) }]]
 }
 
-/**
- * How many of the oldest entries must be deleted so that `incomingBytes` more fit into `bytesMax`. Even deleting all
- * may not be enough.
- */
-export function evictionCount(entryBytes: readonly number[], incomingBytes: number, bytesMax: number): number {
-  let total = entryBytes.reduce((sum, bytes) => sum + bytes, 0) + incomingBytes
-  let count = 0
-  while (total > bytesMax && count < entryBytes.length) total -= entryBytes[count++]!
-  return count
-}
-
 /** How many of the oldest entries fit together into one request of at most `pointsMax` points; at least one. */
 export function groupCount(entryPoints: readonly number[], pointsMax: number): number {
   let points = 0

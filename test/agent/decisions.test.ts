@@ -1,5 +1,6 @@
 // Small decisions of the agent: versions, update manifests, labels of checks, filters, series put together and apart.
 import { expect, test } from 'bun:test'
+import { evictionCount } from '../../core/agent/buffer-eviction.ts'
 import { parseTarget } from '../../core/agent/check.ts'
 import {
   compileFilter,
@@ -10,7 +11,6 @@ import {
 } from '../../core/agent/filters.ts'
 import {
   capSeries,
-  evictionCount,
   groupCount,
   halveSeries,
   mergeSeries,

@@ -1,4 +1,5 @@
 // Starts the file bus in a thread of its own. Any number of threads can connect to it and publish.
+import { endThread } from '../../process/end-thread.ts'
 import type { BusStats, BusWriter, PublishRefusal } from './bus.ts'
 import { PortBus, serveBus } from './bus-port.ts'
 import type { FileBusOptions } from './file-bus-writer.ts'
@@ -104,7 +105,7 @@ export class ThreadBus implements BusWriter {
     const message: ToBusThread = { kind: 'close' }
     this.worker.postMessage(message)
     await closed
-    this.worker.terminate()
+    await endThread(this.worker)
   }
 }
 

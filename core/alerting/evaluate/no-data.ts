@@ -1,6 +1,6 @@
 // No data: a series has been silent for longer than no_data_after while its server still sends (document 2 "No-data
-// sweep"; the comparison stands in sweep.ts). What follows is the rule's own choice: nothing, an alert, or the end of
-// one. A server of which nothing comes at all: agent-down.ts.
+// sweep"). What follows is the rule's own choice: nothing, an alert, or the end of one. A server of which nothing comes
+// at all: agent-down.ts.
 import type { EvaluationState } from '../state/evaluation-state.ts'
 import type { ServerSeries } from '../state/server-series.ts'
 import { FIRING, FLAG_NO_DATA, PENDING } from '../state/state-table.ts'
@@ -8,7 +8,11 @@ import { downAfterMs, presenceIntervalSeconds } from './agent-down.ts'
 import { closed, opened } from './emit-transition.ts'
 import type { EvaluatedRule } from './evaluate-sample.ts'
 
-/** Of a state that has been silent for too long: whether that is for want of data, and not of the server. */
+/** Whether a series of which nothing came for `silentMs` has been silent for longer than no_data_after. */
+export const isSilent = (silentMs: number, { noDataAfterMs }: { readonly noDataAfterMs: number }): boolean =>
+  silentMs > noDataAfterMs
+
+/** Of a state whose series is silent: whether that is for want of data, and not of the server. */
 export function hasNoData(evaluation: EvaluationState, server: ServerSeries, row: number, nowMs: number): boolean {
   const { states } = evaluation
   const hasSeenSample = states.lastTsMs[row] !== Number.NEGATIVE_INFINITY

@@ -11,7 +11,7 @@ import { sweepPresence } from './agent-down.ts'
 import { emit } from './emit-transition.ts'
 import type { EvaluatedRule } from './evaluate-sample.ts'
 import { isForgettable, isStable } from './flapping.ts'
-import { applyNoData, hasNoData } from './no-data.ts'
+import { applyNoData, hasNoData, isSilent } from './no-data.ts'
 import { remind } from './reminder.ts'
 
 /**
@@ -37,14 +37,13 @@ export function sweepServers(
 
 /** Sweeps the states whose rows lie in [from, to). */
 export function sweepStates(evaluation: EvaluationState, from: number, to: number, nowMs: number): void {
-  const { states } = evaluation
-  const { noDataAfterMs } = evaluation.settings
+  const { states, settings } = evaluation
   for (let row = from; row < to && row < states.end; row++) {
     if (states.rule[row] === -1) continue
     const rule = evaluation.slots[states.rule[row]!]!.rule
     const phase = states.phase[row]!
     const silentMs = nowMs - states.lastReceivedMs[row]!
-    if (silentMs > noDataAfterMs) sweepSilent(evaluation, row, rule, silentMs, nowMs)
+    if (isSilent(silentMs, settings)) sweepSilent(evaluation, row, rule, silentMs, nowMs)
     else if (phase === FIRING && rule.compiled.renotifyMs > 0) remind(evaluation, row, rule, nowMs)
   }
 }
@@ -72,8 +71,8 @@ function sweepSilent(
 function dropOkSeries(evaluation: EvaluationState, server: ServerSeries, series: number, nowMs: number): void {
   const { states } = evaluation
   for (let row = server.head[series]!; row !== NO_ROW; row = states.next[row]!) {
-    const isSilent = nowMs - states.lastReceivedMs[row]! > limits.okStateDropMs
-    if (states.phase[row] !== OK || !isSilent || evaluation.flapping.get(row)?.isFlapping) return
+    const isUnused = nowMs - states.lastReceivedMs[row]! > limits.okStateDropMs
+    if (states.phase[row] !== OK || !isUnused || evaluation.flapping.get(row)?.isFlapping) return
   }
   while (server.head[series]! >= 0) removeState(evaluation, server.head[series]!)
 }

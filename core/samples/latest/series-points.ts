@@ -1,5 +1,5 @@
 // Points or cells of one series, collected from rows that may overlap (points that were sent again) and from buffered
-// points. Of two of one time that of the newer block counts.
+// points. Which of two of one time counts: core/samples/block/repeated-point.ts.
 
 export class PointsOfSeries {
   tsMs: number[] = []

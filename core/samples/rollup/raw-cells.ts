@@ -6,6 +6,7 @@ import type { CellColumns } from '../block/cell-columns.ts'
 import { CHUNK_POINTS_MAX, ChunkReader } from '../block/chunk-codec.ts'
 import { BITS, splitDecimal } from '../block/decimal.ts'
 import type { NativeReader } from '../block/native-reader.ts'
+import { replaces } from '../block/repeated-point.ts'
 import { orderRows, RowOrder } from '../block/row-order.ts'
 import { CELL_5M_MS } from '../block/sample-block.ts'
 import { ServerIndex, WORDS_PER_SERVER } from '../block/uuid-words.ts'
@@ -164,7 +165,7 @@ export class RawCells {
       const time = tsMs[row]!
       if (idLo[row] !== lo || idHi[row] !== hi || time >= endMs) break
       if (time !== lastMs) kept[count++] = row
-      else if (seq[row]! >= seq[kept[count - 1]!]!) kept[count - 1] = row
+      else if (replaces(seq[row]!, seq[kept[count - 1]!]!)) kept[count - 1] = row
       lastMs = time
     }
     this.addKept(columns, lo, hi, startMs, count, lastMs - startMs)

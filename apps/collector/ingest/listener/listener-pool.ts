@@ -3,6 +3,7 @@
 import pTimeout from 'p-timeout'
 import type { Logger } from 'pino'
 import { type Endpoints, responseOf } from '../../../http/endpoint-listener.ts'
+import { endThread } from '../../../process/end-thread.ts'
 import type { BusWriter } from '../../bus/bus.ts'
 import { connectBus } from '../../bus/thread-bus.ts'
 import type { IngestConfig } from '../../config.ts'
@@ -72,7 +73,7 @@ export class ListenerPool {
     try {
       await this.startThreads()
     } catch (error) {
-      this.end()
+      await this.end()
       throw error
     }
   }
@@ -215,16 +216,14 @@ export class ListenerPool {
       milliseconds: STOP_LIMIT_MS,
       fallback: () => {},
     })
-    this.end()
+    await this.end()
   }
 
-  private end(): void {
+  private async end(): Promise<void> {
     this.isStopping = true
     clearInterval(this.counting)
-    for (const { worker, calls } of this.threads) {
-      worker.terminate()
-      calls.failAll('the listener threads have ended')
-    }
+    for (const { calls } of this.threads) calls.failAll('the listener threads have ended')
+    await Promise.all(this.threads.map(({ worker }) => endThread(worker)))
   }
 }
 

@@ -5,6 +5,7 @@ import { cellMs, type RangePlan, type SeriesPlan, type SeriesSource } from '../.
 import type { Aggregate } from '../../../../core/query/series-request.ts'
 import { CHUNK_COLUMNS, CHUNK_SPAN_MS, ChunkReader } from '../../../../core/samples/block/chunk-codec.ts'
 import { NativeReader } from '../../../../core/samples/block/native-reader.ts'
+import { replaces } from '../../../../core/samples/block/repeated-point.ts'
 import { ServerIndex, serverWords } from '../../../../core/samples/block/uuid-words.ts'
 import { type BufferedSource, idOf, nothingBuffered } from '../../../../core/samples/latest/buffered-points.ts'
 import type { NewestValue, ServerName, StoredNewest } from '../../../../core/samples/latest/newest-values.ts'
@@ -503,7 +504,7 @@ function newestOf(bytes: Uint8Array, servers: readonly ServerName[], sinceMs: nu
       if (!ofServer || (last && firstMs + CHUNK_SPAN_MS < last.tsMs)) continue
       const seq = reader.int64(seqs! + row * 8)
       const { tsMs, value } = chunks.last(firstMs)
-      if (tsMs < sinceMs || (last && (tsMs < last.tsMs || (tsMs === last.tsMs && seq < last.seq)))) continue
+      if (tsMs < sinceMs || (last && (tsMs < last.tsMs || (tsMs === last.tsMs && !replaces(seq, last.seq))))) continue
       ofServer.set(id, { value, tsMs, seq })
     }
   }

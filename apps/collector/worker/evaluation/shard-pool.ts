@@ -8,6 +8,7 @@ import type { RuleRecord } from '../../../../core/alerting/rules/rule.ts'
 import { shardOfServer } from '../../../../core/bus/shard-of-server.ts'
 import { limits } from '../../../../core/limits.ts'
 import type { Tombstone } from '../../../../core/retention/tombstone.ts'
+import { endThread } from '../../../process/end-thread.ts'
 import { CallClient } from '../../thread-calls.ts'
 import type {
   FromShardThread,
@@ -208,10 +209,8 @@ export class ShardPool {
   async stop(): Promise<void> {
     this.isStopping = true
     const stopped = await Promise.allSettled(this.threads.map(({ calls }) => calls.call('stop')))
-    for (const { worker, calls } of this.threads) {
-      worker.terminate()
-      calls.failAll('the evaluation threads have ended')
-    }
+    for (const { calls } of this.threads) calls.failAll('the evaluation threads have ended')
+    await Promise.all(this.threads.map(({ worker }) => endThread(worker)))
     for (const one of stopped) if (one.status === 'rejected') throw one.reason
   }
 }

@@ -2,6 +2,7 @@
 
 import pTimeout from 'p-timeout'
 import type { Tombstone } from '../../../../core/retention/tombstone.ts'
+import { endThread } from '../../../process/end-thread.ts'
 import { CallClient } from '../../thread-calls.ts'
 import type { FromSamplesThread, SamplesCalls, SamplesThreadOptions, ToSamplesThread } from './samples-messages.ts'
 
@@ -122,7 +123,7 @@ export async function startSamples(options: SamplesClientOptions) {
       thread.isStopping = true
       await pTimeout(calls.call('stop'), { milliseconds: STOP_TIMEOUT_MS }).catch(() => null)
       calls.failAll('the samples store is closed')
-      worker.terminate()
+      await endThread(worker)
     },
   }
 }

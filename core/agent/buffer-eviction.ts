@@ -1,0 +1,12 @@
+// Which cycles the agent gives up when its buffer is full: the oldest.
+
+/**
+ * How many of the oldest entries must be deleted so that `incomingBytes` more fit into `bytesMax`. Even deleting all
+ * may not be enough.
+ */
+export function evictionCount(entryBytes: readonly number[], incomingBytes: number, bytesMax: number): number {
+  let total = entryBytes.reduce((sum, bytes) => sum + bytes, 0) + incomingBytes
+  let count = 0
+  while (total > bytesMax && count < entryBytes.length) total -= entryBytes[count++]!
+  return count
+}
