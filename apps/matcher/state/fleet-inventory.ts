@@ -75,12 +75,14 @@ export class FleetInventory {
         if (rows.length === 0) break
         yield
       }
+      // None is left: from this very step on a host's first inventory is added by its report.
+      if (lists.length === 0) break
       yield* this.index.addBatch(firstSlot, lists)
       const waiting = this.#waiting
       this.#waiting = null
       for (const change of waiting) change()
-      if (lists.length === 0) break
     }
+    this.#waiting = null
     this.#isLoaded = true
   }
 
