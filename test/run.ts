@@ -75,6 +75,7 @@ const loads: Readonly<Record<string, Load>> = {
   'test/agent': { seconds: 145, cores: 0.3 },
   'test/ingest': { seconds: 130, cores: 1 },
   'test/samples/over HTTP': { seconds: 110, cores: 0.8 },
+  'test/samples/on a cluster': { seconds: 45, cores: 0.8 },
   'test/web 2/2': { seconds: 105, cores: 0.7 },
   'test/web/jobs 1/2': { seconds: 115, cores: 0.6 },
   'test/web/jobs 2/2': { seconds: 115, cores: 0.6 },
@@ -246,7 +247,7 @@ async function runTests(
  * decided by the engine, by statements that the other files send in either way.
  */
 const sameOverHttp: ReadonlySet<string> = new Set(
-  ['block-file', 'closing', 'retention-sweep', 'retention-walk', 'rollups'].map(
+  ['block-file', 'closing', 'cluster', 'retention-sweep', 'retention-walk', 'rollups'].map(
     name => `./test/samples/${name}.test.ts`,
   ),
 )
@@ -255,14 +256,26 @@ const sameOverHttp: ReadonlySet<string> = new Set(
  * The other tests of the samples store once more, over HTTP: the engine in another process, behind the interface of a
  * server.
  */
-async function runSamplesOverHttp(): Promise<Outcome> {
+function runSamplesOverHttp(): Promise<Outcome> {
   const command = ['bun', '--max-http-header-size=1000000', 'test/support/clickhouse-front.ts']
+  return runBehindFront(
+    command,
+    testFilesOf('test/samples').filter(each => !sameOverHttp.has(each)),
+    {},
+  )
+}
+
+async function runBehindFront(
+  command: readonly string[],
+  files: readonly string[],
+  more: Record<string, string>,
+): Promise<Outcome> {
   const front = await startFront(command, childOptions())
   const total = { passed: 0, failed: 0, seconds: 0, cpuSeconds: 0, output: '' }
   try {
-    for (const file of testFilesOf('test/samples').filter(each => !sameOverHttp.has(each))) {
+    for (const file of files) {
       if (isBrokenOff) break
-      const outcome = await runTests('test/samples', [file], { CLICKHOUSE_URL: front.url })
+      const outcome = await runTests('test/samples', [file], { CLICKHOUSE_URL: front.url, ...more })
       for (const sum of ['passed', 'failed', 'seconds', 'cpuSeconds'] as const) total[sum] += outcome[sum]
       total.output += outcome.failed > 0 ? outcome.output : ''
     }
@@ -270,6 +283,19 @@ async function runSamplesOverHttp(): Promise<Outcome> {
   } finally {
     total.cpuSeconds += await front.stop()
   }
+}
+
+/** Files of the samples store whose statements differ on a cluster, or are put to every table. */
+const ofClusters = ['held', 'metrics-query', 'purge', 'retention-sweep', 'sample-writer', 'samples-thread']
+
+/** These once more, over tables that are distributed. */
+async function runSamplesOnCluster(): Promise<Outcome> {
+  const command = ['bun', '--max-http-header-size=1000000', 'test/support/clickhouse-front.ts', '--cluster']
+  return runBehindFront(
+    command,
+    ofClusters.map(name => `./test/samples/${name}.test.ts`),
+    { CLICKHOUSE_CLUSTER: 'own' },
+  )
 }
 
 /** Folders whose tests start executables: as they are built, which start in a fraction of the time of the sources. */
@@ -312,7 +338,11 @@ function stepsOf(wanted: readonly string[]): Step[] {
     wanted.some(word => name === word || name.startsWith(`${word}/`) || name.startsWith(`${word} `))
   const steps: Step[] = Object.entries(commands).map(([name, command]) => ({ name, run: () => runCommand(command) }))
   steps.push(...testFolders().flatMap(stepsOfFolder))
-  if (process.env.CLICKHOUSE_URL === undefined) steps.push({ name: 'test/samples/over HTTP', run: runSamplesOverHttp })
+  if (process.env.CLICKHOUSE_URL === undefined)
+    steps.push(
+      { name: 'test/samples/over HTTP', run: runSamplesOverHttp },
+      { name: 'test/samples/on a cluster', run: runSamplesOnCluster },
+    )
   const chosen = steps.filter(isWanted)
   if (chosen.some(step => step.after === 'build'))
     chosen.push({ name: 'build', run: () => runCommand(['bun', 'apps/standalone/build.ts']) })

@@ -26,7 +26,7 @@ import { DAY_MS, limits } from '../../core/limits.ts'
 import { trustedProxyFaults } from '../../core/network/trusted-proxies.ts'
 import { isUuid } from '../../core/series/uuid.ts'
 import { fileFaults, isMapping, plainFaults, withNestedListen } from '../process/config-file.ts'
-import { isDatabaseName } from './store/clickhouse/database-name.ts'
+import { isClusterName, isDatabaseName } from './store/clickhouse/database-name.ts'
 import { parseRedisUrl, type RedisAddress } from './store/redis/redis-address.ts'
 
 const SECOND_MS = 1000
@@ -121,6 +121,7 @@ export const workerKeys = {
   'admin.token_previous': secret('the admin token before; valid too, so that it can be changed without a gap'),
   'clickhouse.url': text(null, 'http(s)://user:password@host:port, or embedded:DIR; empty: embedded in data_dir'),
   'clickhouse.database': text('svc', 'the database that holds samples'),
+  'clickhouse.cluster': text(null, 'a cluster of that server: tables are replicated and distributed over its nodes'),
   'alerting.no_data_after': duration(limits.noDataAfterMs, 'silence after which a series has no data', {
     min: SECOND_MS,
   }),
@@ -219,6 +220,16 @@ function samplesStoreFaults(config: Readonly<Record<string, unknown>>): ConfigFa
       value: database,
       message: 'must be a letter or underscore, then at most 62 letters, digits and underscores',
     })
+  const cluster = config['clickhouse.cluster']
+  if (typeof cluster !== 'string') return faults
+  if (!isClusterName(cluster))
+    faults.push({
+      key: 'clickhouse.cluster',
+      value: cluster,
+      message: 'must be a name of letters, digits, underscores, dots and dashes, of at most 63 characters',
+    })
+  else if (!isServer)
+    faults.push({ key: 'clickhouse.cluster', value: cluster, message: 'needs clickhouse.url of a server' })
   return faults
 }
 

@@ -255,6 +255,13 @@ test('[OPS-016] a samples store that cannot be one is a fault of the configurati
   for (const url of ['http://u:s3cret@h:8123', 'https://h', 'embedded:/var/lib/svc', null])
     expect(f({ url })).toEqual([])
   expect(f({ database: 'svc; drop' }).map(fault => fault.key)).toEqual(['clickhouse.database'])
+  for (const [url, cluster] of [
+    ['http://h', "a' b"],
+    ['embedded:/x', 'main'],
+    [null, 'main'],
+  ])
+    expect(f({ url, cluster }).map(fault => fault.key)).toEqual(['clickhouse.cluster'])
+  expect(f({ url: 'http://h', cluster: 'main-1' })).toEqual([])
 })
 
 test('[SYNC-041] the period of seen reports cannot reach a third of the online threshold', () => {

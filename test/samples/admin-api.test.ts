@@ -12,7 +12,7 @@ import type { Unchecked } from '../../core/json-object.ts'
 import type { RetentionSettings } from '../../core/retention/readable-and-deletable.ts'
 import type { Tombstone } from '../../core/retention/tombstone.ts'
 import { metrics as catalogue } from '../../core/series/catalogue.ts'
-import { briefly, engineUrl, entryOf, freshDatabase, openTestBus } from '../support/clickhouse.ts'
+import { briefly, engineCluster, engineUrl, entryOf, freshDatabase, openTestBus } from '../support/clickhouse.ts'
 import { until } from '../support/until.ts'
 
 const COMPANY = '11111111-1111-4111-8111-111111111111'
@@ -183,6 +183,7 @@ describe('the admin API', () => {
       consumers: bus.consumers,
       clickhouse: engineUrl,
       database: freshDatabase(),
+      cluster: engineCluster,
     })
     purger = createPurger(purgeDeps())
     server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: createCollectorAdmin(adminDeps()).fetch })

@@ -7,7 +7,7 @@ import { EntryReader } from '../../core/bus/entry.ts'
 import { cellMs, type SeriesPlan } from '../../core/query/query-plan.ts'
 import { aggregates } from '../../core/query/series-request.ts'
 import { CELL_5M_MS, SampleBlock } from '../../core/samples/block/sample-block.ts'
-import { entryOf, openTestBus, openTestStore, type TestSeries } from '../support/clickhouse.ts'
+import { emptyTable, entryOf, openTestBus, openTestStore, type TestSeries } from '../support/clickhouse.ts'
 import { randomFrom } from '../support/random.ts'
 import { until } from '../support/until.ts'
 
@@ -29,8 +29,7 @@ describe('samples that are held before they are stored', () => {
   })
   afterEach(async () => {
     for (const end of ends.splice(0).reverse()) await end()
-    for (const table of ['samples_raw', 'series', 'rollup_late'])
-      await store.command(`TRUNCATE TABLE ${store.database}.${table}`)
+    for (const table of ['samples_raw', 'series', 'rollup_late']) await emptyTable(store, table)
     clockMs = NOW
     computedMs = 0
   })

@@ -6,7 +6,7 @@ import { LatestValues } from '../../apps/collector/worker/samples/latest-values.
 import { SampleWriter } from '../../apps/collector/worker/samples/sample-writer.ts'
 import { limits } from '../../core/limits.ts'
 import { keyMetrics } from '../../core/series/catalogue.ts'
-import { entryOf, openTestBus, openTestStore, type TestSeries } from '../support/clickhouse.ts'
+import { emptyTable, entryOf, openTestBus, openTestStore, type TestSeries } from '../support/clickhouse.ts'
 import { randomFrom } from '../support/random.ts'
 import { until } from '../support/until.ts'
 
@@ -26,8 +26,7 @@ describe('newest values of a server', () => {
   })
   afterEach(async () => {
     for (const end of ends.splice(0).reverse()) await end()
-    for (const table of ['samples_raw', 'series', 'rollup_late'])
-      await store.command(`TRUNCATE TABLE ${store.database}.${table}`)
+    for (const table of ['samples_raw', 'series', 'rollup_late']) await emptyTable(store, table)
   })
   afterAll(() => store.close())
 

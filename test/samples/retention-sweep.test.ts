@@ -3,7 +3,7 @@ import { workerKeys } from '../../apps/collector/config.ts'
 import { RetentionSweeper } from '../../apps/collector/worker/samples/retention-sweep.ts'
 import { type SamplesClient, startSamples } from '../../apps/collector/worker/samples/samples-client.ts'
 import type { RetentionSettings } from '../../core/retention/readable-and-deletable.ts'
-import { briefly, engineUrl, entryOf, freshDatabase, openTestBus } from '../support/clickhouse.ts'
+import { briefly, engineCluster, engineUrl, entryOf, freshDatabase, openTestBus } from '../support/clickhouse.ts'
 import { until } from '../support/until.ts'
 
 const COMPANY = '11111111-1111-4111-8111-111111111111'
@@ -77,6 +77,7 @@ describe('the retention sweep', () => {
       consumers: bus.consumers,
       clickhouse: engineUrl,
       database: freshDatabase(),
+      cluster: engineCluster,
     })
     const points = Array.from({ length: DAYS }, (_, day) => [TODAY - (day + 1) * DAY_MS, day] as const)
     for (const companyId of [COMPANY, OTHER_COMPANY]) {

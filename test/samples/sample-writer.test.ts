@@ -1,11 +1,12 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
 import type { BusReader } from '../../apps/collector/bus/bus.ts'
 import type { ClickHouse } from '../../apps/collector/store/clickhouse/clickhouse.ts'
+import { storedTable } from '../../apps/collector/store/clickhouse/cluster.ts'
 import { SamplesReader } from '../../apps/collector/store/clickhouse/samples-query.ts'
 import { newestStored } from '../../apps/collector/store/clickhouse/samples-rollups.ts'
-import { migrateSamples, SamplesStoreNewer } from '../../apps/collector/store/clickhouse/samples-schema.ts'
+import { migrateSamples, SamplesStoreRefused } from '../../apps/collector/store/clickhouse/samples-schema.ts'
 import { SampleWriter } from '../../apps/collector/worker/samples/sample-writer.ts'
-import { entryOf, openTestBus, openTestStore } from '../support/clickhouse.ts'
+import { emptyTable, entryOf, openTestBus, openTestStore } from '../support/clickhouse.ts'
 import { randomFrom } from '../support/random.ts'
 import { until } from '../support/until.ts'
 
@@ -27,8 +28,7 @@ describe('the sample writer', () => {
   })
   afterEach(async () => {
     for (const end of ends.splice(0).reverse()) await end()
-    for (const table of ['samples_raw', 'series', 'rollup_late'])
-      await store.command(`TRUNCATE TABLE ${store.database}.${table}`)
+    for (const table of ['samples_raw', 'series', 'rollup_late']) await emptyTable(store, table)
     troubles.length = 0
   })
   afterAll(() => store.close())
@@ -132,7 +132,7 @@ describe('the sample writer', () => {
       await writer.flush()
     }
     expect(await read()).toMatchObject([{ value: 2 }])
-    await store.command(`OPTIMIZE TABLE ${store.database}.samples_raw FINAL`)
+    await store.command(`OPTIMIZE TABLE ${storedTable(store, 'samples_raw')} FINAL`)
     expect(await store.rows(`SELECT value FROM ${store.database}.samples`)).toEqual([[2]])
     expect(await read()).toMatchObject([{ value: 2 }])
   })
@@ -287,7 +287,7 @@ describe('the sample writer', () => {
     await migrateSamples(store)
     await store.command(`INSERT INTO ${db}.schema_version SELECT 999, now64(3, 'UTC')`)
     try {
-      await expect(migrateSamples(store)).rejects.toThrow(SamplesStoreNewer)
+      await expect(migrateSamples(store)).rejects.toThrow(SamplesStoreRefused)
       await expect(migrateSamples(store)).rejects.toThrow('schema is version 999')
     } finally {
       await store.command(`DELETE FROM ${db}.schema_version WHERE version = 999`)

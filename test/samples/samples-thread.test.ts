@@ -6,7 +6,7 @@ import { basename } from 'node:path'
 import { type SamplesClient, startSamples } from '../../apps/collector/worker/samples/samples-client.ts'
 import { cLibrary } from '../../apps/process/c-library.ts'
 import type { SeriesPlan } from '../../core/query/query-plan.ts'
-import { engineUrl, entryOf, freshDatabase, openTestBus, openTestStore } from '../support/clickhouse.ts'
+import { engineCluster, engineUrl, entryOf, freshDatabase, openTestBus, openTestStore } from '../support/clickhouse.ts'
 import { until } from '../support/until.ts'
 
 const COMPANY = '11111111-1111-4111-8111-111111111111'
@@ -44,6 +44,7 @@ describe('the samples thread', () => {
       consumers: bus.consumers,
       clickhouse: engineUrl,
       database: freshDatabase(),
+      cluster: engineCluster,
     })
   })
   afterAll(async () => {
@@ -157,6 +158,7 @@ describe('a samples thread that dies', () => {
       consumers: bus.consumers,
       clickhouse: engineUrl,
       database: freshDatabase(),
+      cluster: engineCluster,
       onFailure: error => void failures.push(error.message),
     })
     await samples.stop()

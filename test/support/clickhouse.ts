@@ -7,6 +7,7 @@ import { busConsumers } from '../../apps/collector/bus/bus.ts'
 import { FileBusReader } from '../../apps/collector/bus/file-bus-reader.ts'
 import { FileBusWriter } from '../../apps/collector/bus/file-bus-writer.ts'
 import { type ClickHouse, openClickHouse } from '../../apps/collector/store/clickhouse/clickhouse.ts'
+import { storedTable } from '../../apps/collector/store/clickhouse/cluster.ts'
 import { migrateSamples } from '../../apps/collector/store/clickhouse/samples-schema.ts'
 import { encodeEntry } from '../../core/bus/entry.ts'
 import { SampleBatch } from '../../core/series/sample-batch.ts'
@@ -19,6 +20,8 @@ export const briefly = { ms: 1_000, bytes: 1024 ** 3 }
 export const engineDirectory: string = mkdtempSync(join(tmpdir(), 'samples-engine-'))
 process.on('exit', () => rmSync(engineDirectory, { recursive: true, force: true }))
 export const engineUrl = process.env.CLICKHOUSE_URL ?? `embedded:${engineDirectory}`
+/** The cluster of that server on which tables are made, null for the server alone. */
+export const engineCluster = process.env.CLICKHOUSE_CLUSTER ?? null
 
 let databaseCount = 0
 /** A name that no other suite has. */
@@ -26,10 +29,14 @@ export const freshDatabase = (): string => `suite_${process.pid}_${++databaseCou
 
 /** An open store with its schema, in a database of its own. */
 export async function openTestStore(): Promise<ClickHouse> {
-  const store = openClickHouse({ url: engineUrl, database: freshDatabase() })
+  const store = openClickHouse({ url: engineUrl, database: freshDatabase(), cluster: engineCluster })
   await migrateSamples(store)
   return store
 }
+
+/** Takes all rows of a table away. */
+export const emptyTable = (store: ClickHouse, table: string): Promise<void> =>
+  store.command(`TRUNCATE TABLE ${storedTable(store, table)}`)
 
 /** A bus in a directory of its own. Entries stay on it while one of `otherConsumers` has not passed them. */
 export function openTestBus(otherConsumers: readonly string[] = []) {

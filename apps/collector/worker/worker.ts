@@ -290,6 +290,7 @@ async function startWorkerSamples(
     consumers: Object.values(busConsumers),
     clickhouse: config['clickhouse.url'] ?? `embedded:${join(config.data_dir, 'clickhouse')}`,
     database: config['clickhouse.database'],
+    cluster: config['clickhouse.cluster'],
     // Samples would stay on the bus until it is full: the process ends, and is started anew by its supervisor.
     onFailure: deps.onFailure,
     onInserted: (rows, seconds) => {

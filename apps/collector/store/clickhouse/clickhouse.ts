@@ -5,7 +5,8 @@ import { Readable } from 'node:stream'
 import { type ClickHouseClient, ClickHouseError, ClickHouseLogLevel, createClient } from '@clickhouse/client'
 import { openBlockFiles } from './block-files.ts'
 import { openChdb } from './chdb-connection.ts'
-import { isDatabaseName } from './database-name.ts'
+import { CLUSTER_SETTINGS } from './cluster.ts'
+import { isClusterName, isDatabaseName } from './database-name.ts'
 import { embeddedEngineConfig } from './samples-engine-config.ts'
 
 const REQUEST_TIMEOUT_MS = 30_000
@@ -20,6 +21,8 @@ export type QueryParams = Readonly<
 export type ClickHouse = {
   readonly database: string
   readonly isEmbedded: boolean
+  /** The cluster whose nodes hold the tables; null for one server, or the engine in this process. */
+  readonly cluster: string | null
   /** Rows of a statement, each an array in the order of its columns. */
   rows(sql: string, params?: QueryParams): Promise<unknown[][]>
   /** Rows of a statement as blocks in Native format (core/samples/block/native-reader.ts). */
@@ -37,11 +40,15 @@ type ClickHouseOptions = {
   /** `embedded:DIR` or the URL of a server. */
   readonly url: string
   readonly database: string
+  /** Of a server only. */
+  readonly cluster?: string | null
 }
 
 /** Opens the store. Throws when the embedded engine cannot start; a server is not contacted yet. */
 export function openClickHouse(options: ClickHouseOptions): ClickHouse {
   if (!isDatabaseName(options.database)) throw new Error('clickhouse.database must be a plain identifier')
+  if (options.cluster != null && !isClusterName(options.cluster))
+    throw new Error('clickhouse.cluster must be a plain name')
   return options.url.startsWith(EMBEDDED)
     ? openEmbedded(options.url.slice(EMBEDDED.length), options.database)
     : openServer(options)
@@ -82,7 +89,7 @@ function statements(client: ClickHouseClient) {
 const insertSettings = (token: string): string =>
   `SETTINGS insert_deduplication_token = '${token}', optimize_on_insert = 0, max_insert_threads = 1, max_threads = 1`
 
-function openServer({ url, database }: ClickHouseOptions): ClickHouse {
+function openServer({ url, database, cluster = null }: ClickHouseOptions): ClickHouse {
   const client = createClient({
     url,
     log: SILENT,
@@ -91,12 +98,17 @@ function openServer({ url, database }: ClickHouseOptions): ClickHouse {
     compression: { request: false, response: false },
     // Long lists of parameters are sent in the body, since proxies truncate long addresses.
     use_multipart_params_auto: true,
-    clickhouse_settings: { output_format_json_quote_64bit_integers: 0, wait_end_of_query: 1 },
+    clickhouse_settings: {
+      output_format_json_quote_64bit_integers: 0,
+      wait_end_of_query: 1,
+      ...(cluster === null ? {} : CLUSTER_SETTINGS),
+    },
   })
   const { rows, blocks, command } = statements(client)
   return {
     database,
     isEmbedded: false,
+    cluster,
     rows,
     blocks,
     scan: blocks,
@@ -160,6 +172,7 @@ function openEmbedded(directory: string, database: string): ClickHouse {
   return {
     database,
     isEmbedded: true,
+    cluster: null,
     rows: reads.rows,
     blocks: reads.blocks,
     scan: works.blocks,

@@ -1,9 +1,9 @@
 // Deletes samples from the store: a purge of a tenant, and the days that leave a retention window. Deleted rows are
 // invisible at once; `reclaim` frees their disk space.
 import type { ClickHouse, QueryParams } from './clickhouse.ts'
+import { deleteSettings, ofAllNodes, storedTable, tableOfStored } from './cluster.ts'
 
 const DATA_TABLES = ['samples_raw', 'rollup_5m', 'rollup_1h'] as const
-const SETTINGS = 'SETTINGS lightweight_deletes_sync = 2'
 
 /**
  * Deletes everything of a company, or of one of its servers. A delete checks every part of a table, and inserts wait
@@ -14,13 +14,16 @@ export async function purgeSamples(store: ClickHouse, companyId: string, serverI
   const ofServer = serverId === null ? '' : ' AND server_id = {server:UUID}'
   const params: QueryParams = serverId === null ? { company: companyId } : { company: companyId, server: serverId }
   const purge = async (table: string, where: string): Promise<void> => {
-    const from = `FROM ${store.database}.${table} WHERE ${where}`
-    const found = await store.rows(`SELECT 1 ${from} LIMIT 1`, params)
-    if (found.length > 0) await store.command(`DELETE ${from} ${SETTINGS}`, params)
+    const found = await store.rows(`SELECT 1 FROM ${store.database}.${table} WHERE ${where} LIMIT 1`, params)
+    if (found.length > 0) await deleteFrom(store, table, where, params)
   }
   const owned = `company_id = {company:UUID}${ofServer}`
   for (const table of [...DATA_TABLES, 'series', 'rollup_late']) await purge(table, owned)
   if (serverId === null) await purge('retention_memory', owned)
+}
+
+function deleteFrom(store: ClickHouse, table: string, where: string, params: QueryParams): Promise<void> {
+  return store.command(`DELETE FROM ${storedTable(store, table)} WHERE ${where} ${deleteSettings(store)}`, params)
 }
 
 /** Samples of a company before an instant, which is a UTC midnight. */
@@ -46,8 +49,7 @@ export async function expireSamples(
     if (isDryRun || counted.length === 0) continue
     const found = new Set(counted.map(({ companyId }) => companyId))
     const { where, params } = expiredWhere(expiries.filter(({ companyId }) => found.has(companyId)))
-    for (const table of DATA_TABLES)
-      await store.command(`DELETE FROM ${store.database}.${table} WHERE ${where} ${SETTINGS}`, params)
+    for (const table of DATA_TABLES) await deleteFrom(store, table, where, params)
   }
   return expired
 }
@@ -84,13 +86,15 @@ function expiredWhere(expiries: readonly Expiry[]): { where: string; params: Que
 /** Rewrites the parts that hold deleted rows without them, in the background. */
 export async function reclaim(store: ClickHouse): Promise<void> {
   const tables = await store.rows(
-    `SELECT DISTINCT table FROM system.parts
+    `SELECT DISTINCT table FROM ${ofAllNodes(store, 'system.parts')}
      WHERE database = {database:String} AND active AND has_lightweight_delete AND table NOT IN (
-       SELECT table FROM system.mutations WHERE database = {database:String} AND NOT is_done)
+       SELECT table FROM ${ofAllNodes(store, 'system.mutations')} WHERE database = {database:String} AND NOT is_done)
      ORDER BY table`,
     { database: store.database },
   )
   for (const [table] of tables)
-    if (typeof table === 'string' && /^\w+$/.test(table))
-      await store.command(`ALTER TABLE ${store.database}.${table} APPLY DELETED MASK SETTINGS mutations_sync = 0`)
+    if (typeof table === 'string' && /^\w+$/.test(table)) {
+      const stored = storedTable(store, tableOfStored(store, table))
+      await store.command(`ALTER TABLE ${stored} APPLY DELETED MASK SETTINGS mutations_sync = 0`)
+    }
 }

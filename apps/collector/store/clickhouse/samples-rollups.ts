@@ -21,6 +21,7 @@ import { RawCells } from '../../../../core/samples/rollup/raw-cells.ts'
 import { sha256Hex } from '../../../../core/series/hash.ts'
 import { runYielding } from '../../yield-if-due.ts'
 import type { ClickHouse, QueryParams } from './clickhouse.ts'
+import { deleteSettings, storedTable } from './cluster.ts'
 
 export type Completeness = { readonly '5m': number; readonly '1h': number }
 
@@ -433,7 +434,7 @@ async function computeLate(store: ClickHouse, complete: Completeness, nowMs: num
     else await store.command(insertHours(db, lateHours(db, isDense)), { batches, from, to, version })
   }
   await store.command(
-    `DELETE FROM ${db}.rollup_late WHERE batch IN {batches:Array(String)} SETTINGS lightweight_deletes_sync = 2`,
+    `DELETE FROM ${storedTable(store, 'rollup_late')} WHERE batch IN {batches:Array(String)} ${deleteSettings(store)}`,
     { batches },
   )
   return true

@@ -64,8 +64,11 @@ function beginWork(thread: SamplesThread, options: SamplesClientOptions): Promis
     }
     worker.onerror = event => fail(`the samples thread failed: ${event.message}`)
     worker.addEventListener('close', () => fail('the samples thread ended'))
-    const { bus, consumers, clickhouse, database } = options
-    worker.postMessage({ kind: 'start', options: { bus, consumers, clickhouse, database } } satisfies ToSamplesThread)
+    const { bus, consumers, clickhouse, database, cluster } = options
+    worker.postMessage({
+      kind: 'start',
+      options: { bus, consumers, clickhouse, database, cluster },
+    } satisfies ToSamplesThread)
   })
 }
 

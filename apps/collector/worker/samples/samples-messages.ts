@@ -35,6 +35,8 @@ export type SamplesThreadOptions = {
   /** `embedded:DIR` or the URL of a ClickHouse server. */
   readonly clickhouse: string
   readonly database: string
+  /** Of a server: the cluster whose nodes hold the tables. */
+  readonly cluster?: string | null
 }
 
 export type RetentionMemoryRow = {

@@ -21,7 +21,7 @@ import {
 } from '../../store/clickhouse/samples-delete.ts'
 import { SamplesReader } from '../../store/clickhouse/samples-query.ts'
 import { newestStored } from '../../store/clickhouse/samples-rollups.ts'
-import { migrateSamples, SamplesStoreNewer } from '../../store/clickhouse/samples-schema.ts'
+import { migrateSamples, SamplesStoreRefused } from '../../store/clickhouse/samples-schema.ts'
 import { CallServer, type Handlers } from '../../thread-calls.ts'
 import { LateCellTracker } from './late-cell-tracker.ts'
 import { LatestValues } from './latest-values.ts'
@@ -66,7 +66,8 @@ class SamplesThread {
   private lastError: string | null = null
 
   constructor(options: SamplesThreadOptions) {
-    this.store = openClickHouse({ url: options.clickhouse, database: options.database })
+    const { clickhouse: url, database, cluster = null } = options
+    this.store = openClickHouse({ url, database, cluster })
     this.bus = openSamplesBus(options, {
       onNews: () => this.writer.wake(),
       onTrouble: cause => this.trouble('cannot read the bus', new Error(cause)),
@@ -162,7 +163,7 @@ class SamplesThread {
         this.running = this.writer.run()
         return
       } catch (error) {
-        if (error instanceof SamplesStoreNewer || isEmbedded) throw error
+        if (error instanceof SamplesStoreRefused || isEmbedded) throw error
         this.trouble('cannot reach the samples store', error)
         await Bun.sleep(backoffMs(RETRY, failures))
       }
