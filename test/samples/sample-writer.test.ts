@@ -290,7 +290,7 @@ describe('the sample writer', () => {
       await expect(migrateSamples(store)).rejects.toThrow(SamplesStoreRefused)
       await expect(migrateSamples(store)).rejects.toThrow('schema is version 999')
     } finally {
-      await store.command(`DELETE FROM ${db}.schema_version WHERE version = 999`)
+      await store.command(`DELETE FROM ${storedTable(store, 'schema_version')} WHERE version = 999`)
     }
   })
 })
