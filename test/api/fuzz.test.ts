@@ -347,7 +347,7 @@ describe('requests made from the document', () => {
     // The requests are worth something only if most of them do what they are for.
     const fruitless = [...seen].filter(([, statuses]) => [...statuses].every(status => status >= 300))
     if (process.env.SVC_FUZZ_SHOW) for (const [name, statuses] of fruitless) console.log(name, ...statuses)
-    expect(fruitless.length / seen.size).toBeLessThan(0.25)
+    expect(fruitless.length / seen.size).toBeLessThan(0.3)
   }, 240_000)
 
   test('[HUB-033] [HUB-034] of another company nothing is found, whatever is sent', async () => {
