@@ -3,7 +3,13 @@
 import { afterAll, expect, test } from 'bun:test'
 import { plainAddress } from '../../apps/collector/store/redis/redis-address.ts'
 import { RedisShared } from '../../apps/collector/store/redis/redis-announcements.ts'
-import { durabilityFaults, openRedis, redisCause, whenReady } from '../../apps/collector/store/redis/redis-client.ts'
+import {
+  durabilityFaults,
+  openRedis,
+  RedisScript,
+  redisCause,
+  whenReady,
+} from '../../apps/collector/store/redis/redis-client.ts'
 import { redisKeys } from '../../apps/collector/store/redis/redis-keys.ts'
 import { RedisLeases } from '../../apps/collector/store/redis/redis-lease-assignment.ts'
 import { RedisOutboxStore } from '../../apps/collector/store/redis/redis-outbox.ts'
@@ -161,6 +167,23 @@ test('an operator is told of a Redis that does not keep what it acknowledges, or
   await redis.config('SET', 'appendonly', 'no')
   expect((await durabilityFaults(redis, false)).map(fault => fault.split(':')[0])).toEqual(['appendonly is off'])
   await redis.config('SET', 'appendonly', 'yes')
+})
+
+test('no text is made of the arguments of a command: nobody traces it', async () => {
+  const own = openRedis({
+    address: plainAddress(server.url),
+    name: 'untraced',
+    onTrouble: () => {},
+    onRecovered: () => {},
+  })
+  await whenReady(own)
+  let texts = 0
+  const bytes = Object.assign(Buffer.from([0, 255, 128]), { toString: () => `text ${++texts}` })
+  const script = new RedisScript('return #ARGV[1]')
+  expect(await script.run(own, [], [bytes])).toBe(3)
+  expect(await script.run(own, [], [bytes])).toBe(3)
+  expect(texts).toBe(0)
+  own.disconnect()
 })
 
 test('a command that is under way when the connection breaks fails then, not when its deadline comes', async () => {

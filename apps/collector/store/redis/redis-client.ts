@@ -2,6 +2,7 @@
 // sent twice, every command has a deadline, scripts are called by their digest, and trouble is logged once and not at
 // every attempt.
 import { createHash } from 'node:crypto'
+import { tracingChannel } from 'node:diagnostics_channel'
 import { type RedisOptions as DriverOptions, Redis } from 'ioredis'
 import type { Logger } from 'pino'
 import { assert } from '../../../../core/assert.ts'
@@ -10,6 +11,19 @@ import { parseRedisUrl, type RedisAddress } from './redis-address.ts'
 const COMMAND_TIMEOUT_MS = 5_000
 const CONNECT_TIMEOUT_MS = 5_000
 const RETRY_MAX_MS = 1_000
+
+/**
+ * The driver tells tracing channels of every command, with its arguments as texts, unless a channel says that nobody
+ * listens. Bun's channels have no such member, and a publish would be decoded as text: a fifth of what ingest does.
+ */
+const tracingChannels: object = Object.getPrototypeOf(tracingChannel('ioredis:command'))
+if (!('hasSubscribers' in tracingChannels))
+  Object.defineProperty(tracingChannels, 'hasSubscribers', {
+    get(this: Pick<ReturnType<typeof tracingChannel>, 'start' | 'end' | 'asyncStart' | 'asyncEnd' | 'error'>) {
+      return [this.start, this.end, this.asyncStart, this.asyncEnd, this.error].some(channel => channel.hasSubscribers)
+    },
+    configurable: true,
+  })
 
 type RedisOptions = {
   readonly address: RedisAddress
