@@ -265,6 +265,72 @@ describe('the sample writer', () => {
     expect(writer.dropped.purged).toBe(3)
   })
 
+  test('definitions of a fleet that comes at once are stored in blocks of bounded size, and while too many wait the bus is not read', async () => {
+    const bus = openBus()
+    const blocks: number[] = []
+    let turns = 0
+    const gate = Promise.withResolvers<void>()
+    const watched: ClickHouse = {
+      ...store,
+      insertBlock: async (table, block, token) => {
+        // The second byte of a block is the number of its rows.
+        if (table === 'series') blocks.push(block[1]!)
+        if (table === 'series') await gate.promise
+        await store.insertBlock(table, block, token)
+      },
+    }
+    const reader = bus.openReader()
+    const writer = new SampleWriter({
+      store: watched,
+      bus: reader,
+      nowMs: () => {
+        turns++
+        return Date.now()
+      },
+      onInserted: () => undefined,
+      onDefinitions: () => undefined,
+      onTrouble: error => troubles.push(error),
+      definitionsMax: 30,
+    })
+    const running = writer.run()
+    ends.push(async () => {
+      writer.abort()
+      await running
+      await reader.close()
+    })
+    const publish = async (from: number, to: number): Promise<void> => {
+      for (let index = from; index < to; index++) {
+        const series = Array.from({ length: 7 }, (_, mount) => ({
+          metric: 'disk_used_percent',
+          labels: { mount: `/${mount}` },
+          points: [[NOW, 1]] as const,
+        }))
+        await bus.writer.publish(server(index), entryOf(COMPANY, server(index), series))
+      }
+    }
+    await publish(0, 10)
+    await until('the first block', () => blocks.length === 1)
+    const waiting = (index: number): number => [...writer.pendingDefinitions(COMPANY, server(index))].length
+    expect([waiting(0), waiting(9)]).toEqual([7, 7])
+    const read = reader.read.bind(reader)
+    let reads = 0
+    reader.read = (...args) => {
+      reads++
+      return read(...args)
+    }
+    await publish(10, 20)
+    const flushed = writer.flush()
+    const before = turns
+    await until('some turns', () => turns > before + 10)
+    expect([reads, waiting(10)]).toEqual([0, 0])
+    gate.resolve()
+    await flushed
+    expect(blocks.reduce((sum, rows) => sum + rows, 0)).toBe(140)
+    expect(Math.max(...blocks)).toBe(10)
+    const [row] = await store.rows(`SELECT count() FROM ${store.database}.series FINAL`)
+    expect([Number(row?.[0]), troubles]).toEqual([140, []])
+  })
+
   test('a block larger than any other is stored whole and in order', async () => {
     const bus = openBus()
     const writer = start(bus.openReader())

@@ -1,7 +1,8 @@
 // Encodes cells that were accumulated while their samples were stored as blocks for the store, in the order of the
 // tables' key.
 
-import type { CellsOfStart, ServerCells } from '../rollup/open-cells.ts'
+import { CellRows } from '../rollup/cell-rows.ts'
+import { type CellsOfStart, unpackServer } from '../rollup/open-cells.ts'
 import { CellColumns } from './cell-columns.ts'
 import { BITS } from './decimal.ts'
 import { NativeWriter } from './native-writer.ts'
@@ -16,6 +17,7 @@ const BLOCK_ROWS = 400_000
 export class CellBlockWriter {
   private readonly writer = new NativeWriter()
   private readonly columns = new CellColumns()
+  private readonly rows = new CellRows()
 
   /** The block of the last step; valid until the next step. */
   block(): Uint8Array {
@@ -32,8 +34,9 @@ export class CellBlockWriter {
     )
     for (const [at, index] of order.entries()) {
       const server = whole[index]!
-      columns.server(words, index * WORDS_PER_SERVER, server.length)
-      this.addCells(server, startMs)
+      unpackServer(server, this.rows)
+      columns.server(words, index * WORDS_PER_SERVER, this.rows.used)
+      this.addCells(startMs)
       const isLast = at === order.length - 1
       if (columns.rows === 0 || (columns.rows < BLOCK_ROWS && !isLast)) continue
       columns.write(this.writer, version)
@@ -42,11 +45,10 @@ export class CellBlockWriter {
     }
   }
 
-  private addCells({ chunk, start, length }: ServerCells, startMs: number): void {
+  private addCells(startMs: number): void {
     const { columns } = this
-    const { idLo, idHi, count, after, decimals, last, min, max, sum } = chunk
-    for (let at = start; at < start + length; at++) {
-      if (count[at] === 0) continue
+    const { idLo, idHi, count, after, decimals, last, min, max, sum, used } = this.rows
+    for (let at = 0; at < used; at++) {
       const values = { last: last[at]!, min: min[at]!, max: max[at]!, sum: sum[at]! }
       if (decimals[at] === BITS) columns.addBits(idLo[at]!, idHi[at]!, startMs, count[at]!, after[at]!, values)
       else columns.addDigits(idLo[at]!, idHi[at]!, startMs, count[at]!, after[at]!, decimals[at]!, values)

@@ -1,8 +1,10 @@
 // Batches that a block holds, in pages of eight-byte slots. A batch with one point for each series and one time for
-// all, which is nearly every one, takes a slot for each value; its ids stand once in a list (series-lists.ts). Any
-// other takes three slots for each point: id, time, value. Pages are shared by the blocks, so that one that fills takes
-// what another gave back.
+// all, which is nearly every one, takes the bytes of its values (packed-numbers.ts), mostly three or four each; its ids
+// stand once in a list (series-lists.ts). Any other takes three slots for each point: id, time, value. Pages are shared
+// by the blocks, so that one that fills takes what another gave back.
 import type { EntryReader } from '../../bus/entry.ts'
+import { BITS } from './decimal.ts'
+import { NumberReader, putValue, VALUE_BYTES_MAX } from './packed-numbers.ts'
 import type { SeriesList, SeriesLists } from './series-lists.ts'
 
 /** 1 MiB; an entry that does not fit has a page of its own. */
@@ -11,12 +13,15 @@ const SLOT_BYTES = 8
 const LOOSE_SLOTS = 3
 const BATCHES_START = 1_024
 
-/** A page as numbers and, over the same bytes, as words. */
-type Page = { readonly values: Float64Array; readonly words: Uint32Array }
+/** What a number of decimals divides the digits of a value by. */
+const POWERS = [1, 0, 100, 0, 10_000, 0, 1_000_000]
+
+/** A page as numbers and, over the same memory, as words and as bytes. */
+type Page = { readonly values: Float64Array; readonly words: Uint32Array; readonly bytes: Uint8Array }
 
 function newPage(slots: number): Page {
   const memory = new ArrayBuffer(slots * SLOT_BYTES)
-  return { values: new Float64Array(memory), words: new Uint32Array(memory) }
+  return { values: new Float64Array(memory), words: new Uint32Array(memory), bytes: new Uint8Array(memory) }
 }
 
 /** Pages that no block uses; as many are kept as the last block that was emptied had. */
@@ -72,6 +77,9 @@ export class HeldBatches {
   private slot = new Uint32Array(BATCHES_START)
   private points = new Uint32Array(BATCHES_START)
   private next = new Int32Array(BATCHES_START)
+  /** Working memory: reads a batch; the digits of one value. */
+  private readonly reader = new NumberReader()
+  private readonly digits = new Float64Array(1)
 
   constructor(pool: PagePool, lists: SeriesLists) {
     this.pool = pool
@@ -97,9 +105,11 @@ export class HeldBatches {
   addPlain(chain: BatchChain, entry: EntryReader): void {
     const { f64, valuesAt, seriesCount } = entry
     const list = this.lists.of(entry.u32, entry.idsAt, seriesCount, chain.lastList)
-    const { values } = this.reserve(seriesCount)
-    values.set(f64.subarray(valuesAt, valuesAt + seriesCount), this.used)
-    this.link(chain, list, entry.commonTsMs, seriesCount, seriesCount)
+    const { bytes } = this.reserve(Math.ceil((seriesCount * VALUE_BYTES_MAX) / SLOT_BYTES))
+    const begin = this.used * SLOT_BYTES
+    let at = begin
+    for (let index = valuesAt, end = valuesAt + seriesCount; index < end; index++) at = putValue(bytes, at, f64[index]!)
+    this.link(chain, list, entry.commonTsMs, seriesCount, Math.ceil((at - begin) / SLOT_BYTES))
   }
 
   /** Holds the points of an entry of any form, but those before `fromMs`. Returns how many it left out. */
@@ -179,13 +189,18 @@ export class HeldBatches {
   eachPoint({ first }: BatchChain, take: TakePoint): void {
     for (let batch = first; batch >= 0; batch = this.next[batch]!) {
       const list = this.listOf[batch]
-      const { values, words } = this.pages[this.page[batch]!]!
+      const { values, words, bytes } = this.pages[this.page[batch]!]!
       const slot = this.slot[batch]!
       const points = this.points[batch]!
       if (list) {
         const { idLo, idHi } = list
+        const { reader, digits } = this
         const tsMs = this.tsMs[batch]!
-        for (let point = 0; point < points; point++) take(idLo[point]!, idHi[point]!, tsMs, values[slot + point]!)
+        reader.open(bytes, slot * SLOT_BYTES)
+        for (let point = 0; point < points; point++) {
+          const decimals = reader.value(0, digits)
+          take(idLo[point]!, idHi[point]!, tsMs, joinDecimal(digits[0]!, decimals))
+        }
       } else
         for (let point = 0, at = slot; point < points; point++, at += LOOSE_SLOTS)
           take(words[at * 2]!, words[at * 2 + 1]!, values[at + 1]!, values[at + 2]!)
@@ -193,11 +208,12 @@ export class HeldBatches {
   }
 
   /**
-   * The batches of a server whose batches have one list, oldest first, of those with one whole millisecond the last;
-   * without those before `fromMs`. Fills `into`; returns how many batches were left out for their time.
+   * Reads the batches of a server whose batches have one list, oldest first, of those with one whole millisecond the
+   * last; without those before `fromMs`. Returns how many batches were left out for their time.
    */
-  byTime({ first }: BatchChain, fromMs: number, into: BatchesByTime): number {
-    into.length = 0
+  byTime({ first, points }: BatchChain, fromMs: number, into: BatchesByTime): number {
+    const { batches } = into
+    batches.length = 0
     let leftOut = 0
     let isInOrder = true
     for (let batch = first; batch >= 0; batch = this.next[batch]!) {
@@ -206,20 +222,50 @@ export class HeldBatches {
         leftOut++
         continue
       }
-      isInOrder &&= into.length === 0 || tsMs >= into.at(-1)!.tsMs
-      into.push({ tsMs, values: this.pages[this.page[batch]!]!.values, slot: this.slot[batch]! })
+      isInOrder &&= batches.length === 0 || tsMs >= batches.at(-1)!.tsMs
+      batches.push({ tsMs, batch })
     }
     // Stable, so that of equal times the one that came last is the last.
-    if (!isInOrder) into.sort((a, b) => a.tsMs - b.tsMs)
+    if (!isInOrder) batches.sort((a, b) => a.tsMs - b.tsMs)
     let kept = 0
-    for (const batch of into) {
-      if (kept > 0 && Math.floor(into[kept - 1]!.tsMs) === Math.floor(batch.tsMs)) kept--
-      into[kept++] = batch
+    for (const batch of batches) {
+      if (kept > 0 && Math.floor(batches[kept - 1]!.tsMs) === Math.floor(batch.tsMs)) kept--
+      batches[kept++] = batch
     }
-    into.length = kept
+    batches.length = kept
+    into.reserve(points)
+    for (const [index, { batch }] of batches.entries()) this.read(batch, into, index * this.points[batch]!)
     return leftOut
+  }
+
+  /** Reads the values of a batch from row `begin` on. */
+  private read(batch: number, { value, digits, decimals }: BatchesByTime, begin: number): void {
+    const { reader } = this
+    reader.open(this.pages[this.page[batch]!]!.bytes, this.slot[batch]! * SLOT_BYTES)
+    for (let row = begin, end = begin + this.points[batch]!; row < end; row++) {
+      const places = reader.value(row, digits)
+      decimals[row] = places
+      value[row] = joinDecimal(digits[row]!, places)
+    }
   }
 }
 
-/** Value i of a batch, that of series i of its list, stands at slot + i of `values`. */
-export type BatchesByTime = { readonly tsMs: number; readonly values: Float64Array; readonly slot: number }[]
+/** The value that `splitDecimal` took apart. */
+const joinDecimal = (digits: number, decimals: number): number =>
+  decimals === 0 || decimals === BITS ? digits : digits / POWERS[decimals]!
+
+/** Batches of one server, as `byTime` reads them: value i of the nth batch stands in row n × series + i. */
+export class BatchesByTime {
+  readonly batches: { readonly tsMs: number; readonly batch: number }[] = []
+  value = new Float64Array(0)
+  /** Values as `splitDecimal` gives them. */
+  digits = new Float64Array(0)
+  decimals = new Uint8Array(0)
+
+  reserve(rows: number): void {
+    if (this.value.length >= rows) return
+    this.value = new Float64Array(rows)
+    this.digits = new Float64Array(rows)
+    this.decimals = new Uint8Array(rows)
+  }
+}

@@ -5,14 +5,7 @@
 import type { EntryReader } from '../../bus/entry.ts'
 import { CHUNK_COLUMN_COUNT, CHUNK_POINTS_MAX, CHUNK_SPAN_MS, ChunkWriter } from './chunk-codec.ts'
 import { splitDecimal } from './decimal.ts'
-import {
-  type BatchChain,
-  type BatchesByTime,
-  emptyChain,
-  HeldBatches,
-  PagePool,
-  type TakePoint,
-} from './held-batches.ts'
+import { type BatchChain, BatchesByTime, emptyChain, HeldBatches, PagePool, type TakePoint } from './held-batches.ts'
 import type { NativeColumn, NativeWriter } from './native-writer.ts'
 import { orderRows, RowOrder } from './row-order.ts'
 import { type SeriesList, SeriesLists } from './series-lists.ts'
@@ -30,7 +23,7 @@ const WORD = 2 ** 32
 const DAY_MS = 86_400_000
 const OWNERS_START = 1_024
 /** A part has so many points at most, but at least one server. Larger ones are merged less often in the store. */
-const PART_POINTS = 2 ** 22
+const PART_POINTS = 2 ** 21
 const PART_START = 16_384
 /** The only rank, where all rows are of one owner. */
 const ONE_RANK = new Uint32Array(1)
@@ -182,7 +175,7 @@ export class BlockScratch {
   readonly chunks: ChunkRows = new ChunkRows()
   readonly loose: LoosePoints = new LoosePoints()
   readonly part: PartPoints = new PartPoints()
-  readonly byTime: BatchesByTime = []
+  readonly byTime: BatchesByTime = new BatchesByTime()
 }
 
 export class SampleBlock {
@@ -429,20 +422,20 @@ export class SampleBlock {
     const { part, byTime } = this.scratch
     this.dropped.retentionLocked += this.held.byTime(held, lockedBeforeMs, byTime) * byId.length
     const { idLo, idHi, tsMs, value, decimals, digits } = part
+    const { batches } = byTime
     let at = part.count
     for (let order = 0; order < byId.length; order++) {
       const series = byId[order]!
       const lo = list.idLo[series]!
       const hi = list.idHi[series]!
-      for (let batch = 0; batch < byTime.length; batch++, at++) {
-        const { values, slot, tsMs: batchMs } = byTime[batch]!
-        const point = values[slot + series]!
+      for (let batch = 0, row = series; batch < batches.length; batch++, at++, row += byId.length) {
         idLo[at] = lo
         idHi[at] = hi
         // The store keeps whole milliseconds.
-        tsMs[at] = Math.floor(batchMs)
-        value[at] = point
-        decimals[at] = splitDecimal(point, at, digits)
+        tsMs[at] = Math.floor(batches[batch]!.tsMs)
+        value[at] = byTime.value[row]!
+        decimals[at] = byTime.decimals[row]!
+        digits[at] = byTime.digits[row]!
       }
     }
     part.count = at

@@ -1,12 +1,10 @@
 // Cells of series as columns, with no object for each series: count, sum, minimum, maximum and last of the samples so
-// far. Values are digits with the cell's decimals (block/decimal.ts). What a sample makes of a cell: add-to-cell.ts.
+// far. Values are digits with the cell's decimals (block/decimal.ts). What a sample makes of a cell: add-to-cell.ts;
+// how cells lie in memory between two blocks: packed-cells.ts.
 
-/**
- * Rows are allocated this many at a time. The rows of a server lie within one allocation, so a server has at most this
- * many.
- */
-export const PIECE_ROWS = 16_384
-/** Rows of 49 bytes: id 8, four values 32, time of the last sample, count, decimals. */
+/** The most series of a server in one cell. */
+export const ROWS_MAX = 16_384
+/** Rows of 49 bytes: id 8, four values 32, time of the last sample, count, decimals. In the order of the ids. */
 export class CellRows {
   /** The number of rows in use. */
   used = 0
@@ -22,7 +20,7 @@ export class CellRows {
   readonly min: Float64Array<ArrayBuffer>
   readonly max: Float64Array<ArrayBuffer>
 
-  constructor(rows: number = PIECE_ROWS) {
+  constructor(rows: number = ROWS_MAX) {
     this.idLo = new Uint32Array(rows)
     this.idHi = new Uint32Array(rows)
     this.count = new Uint32Array(rows)

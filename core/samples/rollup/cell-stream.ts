@@ -2,11 +2,14 @@
 // they are stored.
 import { cellMs } from '../../query/query-plan.ts'
 import type { ServerPoints } from '../block/sample-block.ts'
-import { type CellOwner, type CellsOfStart, OpenCells, STARTS_MAX } from './open-cells.ts'
+import { CellRows } from './cell-rows.ts'
+import { type CellOwner, type CellsOfStart, OpenCells, STARTS_MAX, unpackServer } from './open-cells.ts'
 
 export class CellStream {
   readonly '5m': OpenCells = new OpenCells(cellMs['5m'])
   readonly '1h': OpenCells = new OpenCells(cellMs['1h'])
+  /** Working memory: the cells of one server. */
+  private readonly rows = new CellRows()
 
   /** Starts the stream: stored samples are not newer than `newestMs`, and every later sample is given to `add`. */
   start(newestMs: number): void {
@@ -52,13 +55,16 @@ export class CellStream {
     this['1h'].markDirty(owner, this.hourOf(startMs))
   }
 
-  /** Adds stored cells of 5 minutes to their hours. */
-  passOn({ startMs, servers }: CellsOfStart): void {
+  /** Adds stored cells of 5 minutes to their hours. Yields after each server, so that others have their turn. */
+  *passingOn({ startMs, servers }: CellsOfStart): Generator<void, void> {
     const hourMs = this.hourOf(startMs)
     for (const server of servers.values()) {
-      const { chunk, start, length } = server
       if (server.isRaw) this['1h'].markDirty(server, hourMs)
-      else this['1h'].addCells(server, hourMs, chunk, start, start + length, startMs - hourMs)
+      else {
+        unpackServer(server, this.rows)
+        this['1h'].addCells(server, hourMs, this.rows, startMs - hourMs)
+      }
+      yield
     }
   }
 

@@ -388,7 +388,7 @@ async function storeCells(store: ClickHouse, cell: '5m' | '1h', startMs: number,
     stream.distrustBefore(endMs)
     throw error
   }
-  if (cell === '5m') stream.passOn(cells)
+  if (cell === '5m') await runYielding(stream.passingOn(cells))
   stream[cell].release(cells)
 }
 

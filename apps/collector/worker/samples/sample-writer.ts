@@ -21,8 +21,8 @@ import {
   type SampleBlock,
   type ServerPoints,
 } from '../../../../core/samples/block/sample-block.ts'
-import { type SeriesDefinition, writeSeriesBlock } from '../../../../core/samples/block/series-definitions.ts'
-import { type BufferedCompany, idOf } from '../../../../core/samples/latest/buffered-points.ts'
+import type { SeriesDefinition } from '../../../../core/samples/block/series-definitions.ts'
+import type { BufferedCompany } from '../../../../core/samples/latest/buffered-points.ts'
 import type { CellStream } from '../../../../core/samples/rollup/cell-stream.ts'
 import { type BusGroup, type BusReader, busConsumers } from '../../bus/bus.ts'
 import type { ClickHouse } from '../../store/clickhouse/clickhouse.ts'
@@ -30,6 +30,7 @@ import { insertLateCells } from '../../store/clickhouse/samples-rollups.ts'
 import { runYielding, TimeSlice } from '../../yield-if-due.ts'
 import type { LateCellTracker } from './late-cell-tracker.ts'
 import { BLOCK_BYTES, newPendingBlock, type PendingBlock } from './pending-block.ts'
+import { PendingDefinitions } from './pending-definitions.ts'
 
 const BLOCK_WAIT_MS = 1_000
 const LATE_WAIT_MS = 60_000
@@ -76,6 +77,8 @@ type SampleWriterOptions = {
    * the bus and count against its bound.
    */
   readonly hold?: { readonly ms: number; readonly bytes: number }
+  /** How many definitions may wait for the store before the bus is read no further. */
+  readonly definitionsMax?: number
   /** How long it rests at most before it looks again; 100 ms by default. */
   readonly pollMs?: number
   /** Requests the retention of companies; the answer comes through `setRetentionDays`. */
@@ -88,13 +91,7 @@ export class SampleWriter {
   private readonly options: SampleWriterOptions
   private readonly entries = new EntryReader()
   private readonly samples = new NativeWriter()
-  private readonly series = new NativeWriter()
-  /** Definitions to be stored, and when the first of them came. */
-  private definitions: SeriesDefinition[] = []
-  private definitionsAtMs = 0
-  /** Definitions that are being stored. */
-  private announced: readonly SeriesDefinition[] = []
-  private announcing: Promise<void> | null = null
+  private readonly definitions: PendingDefinitions
   private lastSeq = 0
   private readonly startedAtMs: number
   private readonly scratch = new BlockScratch()
@@ -124,6 +121,13 @@ export class SampleWriter {
 
   constructor(options: SampleWriterOptions) {
     this.options = options
+    this.definitions = new PendingDefinitions({
+      insert: (block, token) => this.persist(() => options.store.insertBlock('series', block, token)),
+      isAborted: () => this.isAborted,
+      onStored: options.onDefinitions,
+      onRest: () => this.wake(),
+      countMax: options.definitionsMax,
+    })
     this.startedAtMs = options.nowMs()
   }
 
@@ -169,11 +173,8 @@ export class SampleWriter {
   }
 
   /** The series of a server whose definitions are not stored yet. Some may become stored while they are read. */
-  *pendingDefinitions(companyId: string, serverId: string): Generator<{ readonly id: bigint; readonly key: string }> {
-    for (const definitions of [this.announced, this.definitions])
-      for (const definition of definitions)
-        if (definition.serverId === serverId && definition.companyId === companyId)
-          yield { id: idOf({ lo: definition.idLo, hi: definition.idHi }), key: definition.key }
+  pendingDefinitions(companyId: string, serverId: string): ReturnType<PendingDefinitions['of']> {
+    return this.definitions.of(companyId, serverId)
   }
 
   /** The start of the oldest cell that buffered points of a server fall into; Infinity without any. */
@@ -233,9 +234,7 @@ export class SampleWriter {
     for (const pending of [this.insertingBlock, this.active])
       for (const owner of pending?.block.owners ?? [])
         if (this.isPurged(owner.companyId, owner.serverId)) pending?.block.purge(owner)
-    const isKept = ({ companyId, serverId }: SeriesDefinition) => !this.isPurged(companyId, serverId)
-    this.definitions = this.definitions.filter(isKept)
-    this.announced = this.announced.filter(isKept)
+    this.definitions.keep(({ companyId, serverId }) => !this.isPurged(companyId, serverId))
   }
 
   private isPurged(companyId: string, serverId: string): boolean {
@@ -271,7 +270,7 @@ export class SampleWriter {
 
   /** Resolves when no insert is under way, so that a delete finds everything that was inserted before. */
   async drained(): Promise<void> {
-    await this.announcing
+    await this.definitions.idle()
     await this.inserting
   }
 
@@ -281,7 +280,7 @@ export class SampleWriter {
    */
   async lagEntries(): Promise<number> {
     const { bus } = this.options
-    const isBuffered = !this.isDue() && this.definitions.length === 0 && !this.announcing
+    const isBuffered = !this.isDue() && this.definitions.isEmpty
     const buffered = isBuffered ? this.active.entries : 0
     const lags = await Promise.all(
       bus.partitions.map(
@@ -336,12 +335,16 @@ export class SampleWriter {
   /** Consumes until stopped. */
   async run(): Promise<void> {
     while (!this.isStopping) {
-      const readCount = this.active.block.bytes < BLOCK_BYTES ? await this.readOnce() : 0
-      this.announce()
+      const readCount = this.mayRead ? await this.readOnce() : 0
+      this.definitions.storeIfDue(this.options.nowMs())
       if (this.isDue()) await this.send()
       else if (readCount === 0) await this.rest()
     }
     await this.inserting
+  }
+
+  private get mayRead(): boolean {
+    return this.active.block.bytes < BLOCK_BYTES && !this.definitions.isFull
   }
 
   private isDue(): boolean {
@@ -362,35 +365,6 @@ export class SampleWriter {
 
   private computedBeforeMs(): number {
     return (this.options.computedBeforeMs ?? this.options.nowMs)()
-  }
-
-  /** Stores definitions of new series, which need not wait for their samples. */
-  private announce(): void {
-    if (this.definitions.length === 0 || this.announcing) return
-    const waitedMs = this.options.nowMs() - this.definitionsAtMs
-    if (waitedMs >= 0 && waitedMs < BLOCK_WAIT_MS) return
-    void this.announceNow()
-  }
-
-  private announceNow(): Promise<void> {
-    this.announcing ??= this.storeDefinitions().finally(() => {
-      this.announcing = null
-    })
-    return this.announcing
-  }
-
-  private async storeDefinitions(): Promise<void> {
-    while (this.definitions.length > 0 && !this.isAborted) {
-      const { definitions } = this
-      this.definitions = []
-      writeSeriesBlock(this.series, definitions)
-      const block = this.series.finish()
-      const token = `series-${crypto.randomUUID()}`
-      this.announced = definitions
-      await this.persist(() => this.options.store.insertBlock('series', block, token))
-      if (!this.isAborted) this.options.onDefinitions(definitions)
-      this.announced = []
-    }
   }
 
   /**
@@ -459,7 +433,7 @@ export class SampleWriter {
       lockedBeforeMs: this.lockedBeforeMs(companyId),
     })
     if (active.positions.size === 0) active.firstAtMs = nowMs
-    const definitionsBefore = this.definitions.length
+    const definitionsBefore = this.definitions.count
     active.bytes += group.bytes.byteLength
     while (entries.next()) {
       active.receivedAtMs = Math.min(active.receivedAtMs, entries.receivedAtMs)
@@ -468,18 +442,13 @@ export class SampleWriter {
       if (owner.purged) continue
       entries.eachDefinition((seriesIndex, key) => {
         const at = entries.idsAt + seriesIndex * 2
-        if (this.definitions.length === 0) this.definitionsAtMs = nowMs
-        this.definitions.push({
-          companyId: owner.companyId,
-          serverId: owner.serverId,
-          idLo: entries.u32[at]!,
-          idHi: entries.u32[at + 1]!,
-          key,
-          seenAtMs: entries.receivedAtMs,
-        })
+        const { companyId, serverId } = owner
+        const [idLo, idHi] = [entries.u32[at]!, entries.u32[at + 1]!]
+        this.definitions.add({ companyId, serverId, idLo, idHi, key, seenAtMs: entries.receivedAtMs }, nowMs)
       })
     }
-    if (this.definitions.length > definitionsBefore) this.options.onSeries?.(this.definitions.slice(definitionsBefore))
+    const added = this.definitions.addedAfter(definitionsBefore)
+    if (added.length > 0) this.options.onSeries?.(added)
     active.entries += group.count
     const last = group.firstPosition + group.count - 1
     const known = active.positions.get(group.partition)
@@ -519,7 +488,7 @@ export class SampleWriter {
     await this.learnRetention(pending.block)
     // The write-locked zone may have moved over samples that were buffered for long.
     for (const owner of pending.block.owners) owner.lockedBeforeMs = this.lockedBeforeMs(owner.companyId)
-    while (this.announcing || (this.definitions.length > 0 && !this.isAborted)) await this.announceNow()
+    await this.definitions.stored()
     for (let part = 0; !this.isAborted; part++) {
       const rows = await runYielding(pending.block.writing(this.samples, this.lastSeq))
       if (rows === 0) break

@@ -10,6 +10,7 @@ import { limits } from '../../../../core/limits.ts'
 import { cellMs, type RangePlan } from '../../../../core/query/query-plan.ts'
 import type { BufferedSource } from '../../../../core/samples/latest/buffered-points.ts'
 import { CellStream } from '../../../../core/samples/rollup/cell-stream.ts'
+import { stepBack } from '../../../process/thread-priority.ts'
 import { type ClickHouse, causeOf, openClickHouse } from '../../store/clickhouse/clickhouse.ts'
 import { companiesWithSamples, rememberRetention } from '../../store/clickhouse/retention-memory.ts'
 import {
@@ -324,6 +325,8 @@ self.onmessage = (event: MessageEvent<ToSamplesThread>) => {
   }
   const { options } = message
   const isEmbedded = options.clickhouse.startsWith('embedded:')
+  // Before the engine starts its threads. Storing may wait; agents and alerts may not.
+  stepBack()
   try {
     thread = new SamplesThread(options)
   } catch (error) {
