@@ -3,7 +3,7 @@
 // system, which halves the cost of a sync.
 
 import { closeSync, fdatasyncSync, openSync, readdirSync, rmSync } from 'node:fs'
-import { open, statfs } from 'node:fs/promises'
+import { open, rm, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { assert } from '../../../core/assert.ts'
 import { type BusEnd, EndMark, endOfSegment } from './end-mark.ts'
@@ -13,8 +13,9 @@ import { type BusIndex, createSegmentFile, type Segment } from './segments-and-c
 /** A segment that has reached this size is followed by a new one. */
 const SEGMENT_BYTES = 16 * 1024 * 1024
 /**
- * The most unused files that are kept for the next segments: so many pass at once when samples that were held for
- * minutes are stored. Where the disk has little room, only a few.
+ * The most unused files that are kept for the next segments, or as many as passed at once the last time: when samples
+ * that were held for minutes are stored, all files of these minutes pass, and as many are needed until the next time.
+ * Where the disk has little room, only a few.
  */
 const SPARE_FILES_MAX = 32
 const SPARE_FILES_OF_A_SMALL_DISK = 2
@@ -45,6 +46,11 @@ export class SegmentLog {
    * content of others is unknown.
    */
   private readonly spare: number[] = []
+  /** How many files passed at once the last time that some did. */
+  private passedAtOnce = 0
+  /** Files that are being removed, one after the other: to remove a file takes milliseconds. */
+  private readonly toRemove: number[] = []
+  private removing: Promise<void> | null = null
   /** The file that is made ahead of its use. */
   private preparing: { readonly file: number; readonly done: Promise<void> } | null = null
   /** Once a segment, whatever came of it. */
@@ -114,7 +120,7 @@ export class SegmentLog {
   }
 
   private newFile(): number {
-    return Math.max(this.preparing?.file ?? 0, ...this.segments.map(segment => segment.file)) + 1
+    return Math.max(this.preparing?.file ?? 0, ...this.toRemove, ...this.segments.map(segment => segment.file)) + 1
   }
 
   /** Once a segment is half full: sees to it that there is a file for the next one. */
@@ -180,19 +186,31 @@ export class SegmentLog {
 
   /** Frees the segments whose entries are all at or below position `passed`; `freeBytes` are left on the disk. */
   forget(passed: number, freeBytes: number): void {
-    const sparesMax = freeBytes < AMPLE_BYTES ? SPARE_FILES_OF_A_SMALL_DISK : SPARE_FILES_MAX
-    for (const file of this.spare.splice(sparesMax)) rmSync(this.index.segmentPath(file))
     const kept = this.segments.findLastIndex(segment => segment.first <= passed + 1)
-    if (kept <= 0) return
-    this.index.removeSegmentsBefore(this.segments[kept]!.first)
-    for (const { file } of this.segments.splice(0, kept))
-      if (this.spare.length < sparesMax) this.spare.push(file)
-      else rmSync(this.index.segmentPath(file))
+    if (kept > 0) {
+      this.index.removeSegmentsBefore(this.segments[kept]!.first)
+      this.passedAtOnce = kept
+      this.spare.push(...this.segments.splice(0, kept).map(({ file }) => file))
+    }
+    const isSmall = freeBytes < AMPLE_BYTES
+    const sparesMax = isSmall ? SPARE_FILES_OF_A_SMALL_DISK : Math.max(SPARE_FILES_MAX, this.passedAtOnce)
+    this.toRemove.push(...this.spare.splice(sparesMax))
+    if (this.toRemove.length > 0) this.removing ??= this.remove()
+  }
+
+  private async remove(): Promise<void> {
+    for (let file = this.toRemove[0]; file !== undefined; file = this.toRemove[0]) {
+      // What is left of it is removed at the next start.
+      await rm(this.index.segmentPath(file), { force: true }).catch(() => {})
+      this.toRemove.shift()
+    }
+    this.removing = null
   }
 
   async close(): Promise<void> {
     this.isClosed = true
     await this.preparing?.done
+    await this.removing
     closeSync(this.file)
     this.mark.close()
   }
