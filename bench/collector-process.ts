@@ -6,29 +6,53 @@ import { join } from 'node:path'
 import { allocatorSetting } from '../apps/process/allocator-setting.ts'
 import { fleetProcess } from './fleet.ts'
 
-/** Starts a collector with so many agents; resolves once it answers. `stop` drains it and removes what it kept. */
-export async function startCollectorProcess(agents: number) {
+type Ready = { readonly agent_url: string; readonly admin_url: string; readonly pid: number }
+
+/**
+ * Starts a collector with so many agents and these settings beside its own; resolves once it answers. `stop` drains it
+ * and removes what it kept.
+ */
+export async function startCollectorProcess(agents: number, settings: Readonly<Record<string, string>> = {}) {
   const dir = mkdtempSync(join(tmpdir(), 'svc-bench-site-'))
-  const child = Bun.spawn(['bun', join(import.meta.dir, 'collector-site.ts'), dir, String(agents)], {
-    env: { [allocatorSetting.name]: allocatorSetting.value, ...process.env },
-    stdout: 'inherit',
-    stderr: 'inherit',
-  })
   const readyPath = join(dir, 'ready.json')
-  while (!(await Bun.file(readyPath).exists())) await Bun.sleep(50)
-  const ready: { agent_url: string; admin_url: string; pid: number } = await Bun.file(readyPath).json()
-  const lag = async (): Promise<number> => {
+  const command = ['bun', join(import.meta.dir, 'collector-site.ts'), dir, String(agents), JSON.stringify(settings)]
+  const open = async () => {
+    rmSync(readyPath, { force: true })
+    const child = Bun.spawn(command, {
+      env: { [allocatorSetting.name]: allocatorSetting.value, ...process.env },
+      stdout: 'inherit',
+      stderr: 'inherit',
+    })
+    while (!(await Bun.file(readyPath).exists())) await Bun.sleep(50)
+    const ready: Ready = await Bun.file(readyPath).json()
+    return { child, ready }
+  }
+  let { child, ready } = await open()
+  const status = async (): Promise<{ bus_lag: number }> => {
     const answer = await fetch(`${ready.admin_url}/internal/v1/status`, { headers: { authorization: 'Bearer bench' } })
-    const status: { data: { bus_lag: number } } = JSON.parse(await answer.text())
-    return status.data.bus_lag
+    const read: { data: { bus_lag: number } } = JSON.parse(await answer.text())
+    return read.data
   }
   return {
-    pid: ready.pid,
+    get pid(): number {
+      return ready.pid
+    },
+    get agentUrl(): string {
+      return ready.agent_url
+    },
+    /** The tokens of the agents that `load` sends for. */
+    tokensPath: join(dir, 'tokens.json'),
     /** Sends what these options of fleet.ts say; resolves to what the fleet counted. */
     load: (...options: readonly string[]) => fleetProcess(ready.agent_url, join(dir, 'tokens.json'), ...options),
     /** Resolves once everything acknowledged is evaluated, and stored or held where queries see it. */
     untilDrained: async (): Promise<void> => {
-      while ((await lag()) > 0) await Bun.sleep(100)
+      while ((await status()).bus_lag > 0) await Bun.sleep(100)
+    },
+    /** Kills it as a crash does, and starts it again on what it kept; resolves once it answers. */
+    restart: async (): Promise<void> => {
+      child.kill('SIGKILL')
+      await child.exited
+      ;({ child, ready } = await open())
     },
     stop: async (): Promise<void> => {
       child.kill('SIGTERM')

@@ -1,13 +1,14 @@
 // A collector in one process for benchmarks: ingest, SQLite bus, evaluation with the default rules, embedded
-// ClickHouse; no hub.
-// Usage: bun bench/collector-site.ts DIR AGENTS  — writes DIR/ready.json and DIR/tokens.json, ends on SIGTERM
-// after draining.
+// ClickHouse; no hub, unless the settings name one, which then takes the events.
+// Usage: bun bench/collector-site.ts DIR AGENTS [SETTINGS [THREADS]] — SETTINGS: JSON. Writes DIR/ready.json and
+// DIR/tokens.json, ends on SIGTERM after draining. On SIGUSR2 the clock of ingest goes on by an hour.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { GROUP_WAIT_MS } from '../apps/collector/bus/commit-pace.ts'
 import { FileBusWriter } from '../apps/collector/bus/file-bus-writer.ts'
 import { allCollectorKeys, collectorPaths, loadCollectorConfig } from '../apps/collector/config.ts'
 import { ChecksFeed } from '../apps/collector/hub-link/checks-feed.ts'
+import { connectHub } from '../apps/collector/hub-link/connect-hub.ts'
 import { startIngest } from '../apps/collector/ingest/ingest.ts'
 import { isRawRecord } from '../apps/collector/store/feed-store.ts'
 import { FileFeedStore } from '../apps/collector/store/file-feed-store.ts'
@@ -19,7 +20,8 @@ import { startWorker } from '../apps/collector/worker/worker.ts'
 import { sha256Hex } from '../core/series/hash.ts'
 import { company, defaultRules, uuid } from './default-rules.ts'
 
-const [dir = '', agentCount = '1000', threads = String(shardThreadCount())] = process.argv.slice(2)
+const [dir = '', agentCount = '1000', settings = '{}', threads = String(shardThreadCount())] = process.argv.slice(2)
+const own: Readonly<Record<string, string>> = JSON.parse(settings)
 mkdirSync(join(dir, 'feeds'), { recursive: true })
 
 const { config } = loadCollectorConfig(allCollectorKeys, undefined, {
@@ -30,6 +32,7 @@ const { config } = loadCollectorConfig(allCollectorKeys, undefined, {
   'log.level': 'warn',
   'ingest.limits.metrics_per_minute': '1000000',
   'ingest.limits.metrics_burst': '1000000',
+  ...own,
 })
 const log = createLogger('warn', 'all', join(dir, 'site.log'))
 const metrics = createCollectorMetrics('0.0.0', 'all')
@@ -66,6 +69,7 @@ const bus = new FileBusWriter({
   onError: error => log.error({ err: error }, 'bus'),
 })
 const checks = new ChecksFeed({ directory: paths.feeds, hub: null, registry, intervalMs: 60_000, log, metrics, nowMs })
+const hub = connectHub(config, log, metrics, 'events stay here')
 const worker = await startWorker({
   config,
   role: 'all',
@@ -73,7 +77,7 @@ const worker = await startWorker({
   log,
   metrics,
   registry,
-  hub: null,
+  hub,
   nowMs,
   shardThreadUrl: new URL('../apps/collector/worker/evaluation/shard-thread.ts', import.meta.url),
   samplesThreadUrl: new URL('../apps/collector/worker/samples/samples-thread.ts', import.meta.url),
@@ -85,7 +89,12 @@ const worker = await startWorker({
   },
 })
 wake = worker.wake
-const ingest = await startIngest({ config, log, metrics, registry, hub: null, bus, checks, nowMs })
+let hours = 0
+process.on('SIGUSR2', () => {
+  hours++
+})
+const ingestNowMs = (): number => Date.now() + hours * 3_600_000
+const ingest = await startIngest({ config, log, metrics, registry, hub: null, bus, checks, nowMs: ingestNowMs })
 writeFileSync(join(dir, 'tokens.json'), JSON.stringify(tokens))
 writeFileSync(
   join(dir, 'ready.json'),

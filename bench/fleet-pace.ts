@@ -2,9 +2,13 @@
 // batch by thread, wake-ups, time to the acknowledgement. Usage: bun bench/fleet-pace.ts [BATCHES_A_SECOND…]
 // [--interval-ms 3000] [--warm-up-s 6] [--seconds 24] [--share unsteady=0.5 …]. 333 batches a second are 10,000 servers
 // that send every 30 s; so that a run is short, a tenth as many agents send every 3 s here. A share of the agents may
-// behave in another way (fleet-agents.ts): the times to the acknowledgement are those of the others. Prints a JSON line
-// for each rate, each of a collector of its own.
+// behave in another way (fleet-agents.ts): the times to the acknowledgement are those of the others. --tls: over TLS.
+// Prints a JSON line for each rate, each of a collector of its own.
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { CertificateMaker } from '../test/support/certificates.ts'
 import { startCollectorProcess } from './collector-process.ts'
 import { rssMb, threadUse, usedBetween } from './process-cpu.ts'
 
@@ -23,14 +27,21 @@ const { values, positionals } = parseArgs({
     'warm-up-s': { type: 'string', default: '6' },
     seconds: { type: 'string', default: '24' },
     share: { type: 'string', multiple: true, default: [] },
+    tls: { type: 'boolean', default: false },
   },
 })
 const intervalMs = Number(values['interval-ms'])
 const roundsIn = (seconds: string): string => String(Math.ceil((Number(seconds) * 1000) / intervalMs))
 
+const folder = mkdtempSync(join(tmpdir(), 'svc-bench-tls-'))
+const tlsSettings = (): Record<string, string> => {
+  const { certFile, keyFile } = new CertificateMaker(folder).make({ subject: '/CN=bench', sans: 'IP:127.0.0.1' })
+  return { 'tls.cert_file': certFile, 'tls.key_file': keyFile }
+}
+
 async function measure(batchesASecond: number): Promise<void> {
   const agents = Math.round((batchesASecond * intervalMs) / 1000)
-  const collector = await startCollectorProcess(agents)
+  const collector = await startCollectorProcess(agents, values.tls ? tlsSettings() : {})
   try {
     const { pid } = collector
     const shares = values.share.flatMap(share => ['--share', share])
@@ -51,6 +62,7 @@ async function measure(batchesASecond: number): Promise<void> {
     console.log(
       JSON.stringify({
         bench: 'fleet-pace',
+        ...(values.tls && { tls: true }),
         servers_at_30_s: batchesASecond * SERVERS_INTERVAL_S,
         batches_per_second: Math.round(sent.batches / sent.seconds),
         cores: Math.round(total / sent.seconds / 1e6) / 1000,
@@ -69,3 +81,4 @@ async function measure(batchesASecond: number): Promise<void> {
 }
 
 for (const rate of positionals.length > 0 ? positionals : ['333', '1667', '3333']) await measure(Number(rate))
+rmSync(folder, { recursive: true })
