@@ -155,7 +155,9 @@ test('[BUS-005] more than a look at all partitions brings is read on, in order',
   const values = Array.from({ length: 200 }, (_, index) => index + 1)
   for (const value of values) await writer.publish(SERVER, entry(value))
   await until('the first of them', () => news.length > 0)
+  expect(reader.hasMore(SHARD)).toBe(true)
   expect(await valuesAfter(reader, SHARD, 0)).toEqual(values)
+  expect(reader.hasMore(SHARD)).toBe(false)
   await reader.close()
 })
 

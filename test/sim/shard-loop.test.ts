@@ -109,6 +109,44 @@ test('[PRES-002] batches that wait on the bus are no silence, however far evalua
   expect(typesOf(store)).toEqual([])
 })
 
+/** A bus that says whether there is more than was read, as that over Redis does. */
+class TellingBus extends MemoryBus {
+  reads = 0
+  private readUpTo = 0
+
+  override async read(partition: number, position: number) {
+    this.reads++
+    const groups = await super.read(partition, position)
+    for (const { firstPosition, count } of groups) this.readUpTo = firstPosition + count - 1
+    return groups
+  }
+
+  hasMore(): boolean {
+    return this.groups.some(({ firstPosition }) => firstPosition > this.readUpTo)
+  }
+}
+
+test('a loop that is told of what comes reads once a wake-up, and on for as long as there is more', async () => {
+  const bus = new TellingBus()
+  const loop = loopOf(bus, new MemoryStore(new Fuse()), () => START_MS, [], 0, { pollMs: 60_000 })
+  const running = loop.run()
+  await until('the loop to be caught up', () => bus.reads === 1)
+  for (const [count, reads] of [
+    [1, 2],
+    [3, 5],
+    [1, 6],
+  ] as const) {
+    for (let group = 0; group < count; group++) bus.publish([heartbeat(BUSY, START_MS)])
+    const to = loop.position + count
+    loop.wake()
+    await until('all to be read', () => loop.position === to)
+    await new Promise(resolve => setImmediate(resolve))
+    expect(bus.reads).toBe(reads)
+  }
+  loop.stop(false)
+  await running
+})
+
 const strict = ruleRecord({ sync_version: 1, threshold: 90 })
 const loose = ruleRecord({ sync_version: 2, threshold: 50 })
 

@@ -54,6 +54,11 @@ export interface BusReader {
    * Groups after `position` (0 = from the start), in order, about `bytesMax` in all; empty when there is nothing new.
    */
   read(partition: number, position: number, bytesMax: number): Promise<BusGroup[]>
+  /**
+   * False where everything that was found of the partition is handed out, and whoever reads it is told of what comes;
+   * without it a reader learns that only by asking again.
+   */
+  hasMore?(partition: number): boolean
   /** The last position published, 0 on an empty bus. */
   lastPosition(partition: number): Promise<number>
   /** The position that `consumer` has passed durably; 0 when it never passed any. */

@@ -168,6 +168,11 @@ export class RedisBusReader implements BusReader {
     return take(anew, bytesMax)
   }
 
+  hasMore(partition: number): boolean {
+    const followed = this.followed.get(partition)
+    return !followed?.isWhole || followed.ready.length > 0
+  }
+
   /** Whoever learns of a new head first tells of it, and what is known to be whole is so only up to there. */
   async lastPosition(partition: number): Promise<number> {
     const head = Number((await this.redis.hget(this.keys.busState, `head:${partition}`).catch(away)) ?? 0)

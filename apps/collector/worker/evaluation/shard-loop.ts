@@ -323,12 +323,18 @@ export class ShardLoop {
   /** Runs until `stop`. */
   async run(): Promise<void> {
     while (!this.isStopping) {
-      if ((await this.turn()) === 0 && !this.isStopping && !this.isForced) await this.sleep()
+      const hasReadAll = (await this.turn()) === 0 || this.isToldOfMore
+      if (hasReadAll && !this.isStopping && !this.isForced) await this.sleep()
       else await new Promise(resolve => setImmediate(resolve))
     }
     while (this.drains && (await this.consume()) > 0);
     if (!this.isReplaying) this.snapshot()
     await this.store.flushed?.()
+  }
+
+  /** What is on the bus is evaluated, and what comes wakes the loop: it need not look again. */
+  private get isToldOfMore(): boolean {
+    return this.isCaughtUp && !this.isReplaying && this.bus.hasMore?.(this.config.partition) === false
   }
 
   /** Consumes, sweeps and saves what is due. Returns the number of entries read. */
