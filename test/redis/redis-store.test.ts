@@ -1,6 +1,6 @@
 // What the processes of a collector share in Redis, on a real server: the state of shards, the outbox, the registry,
 // reload calls, tombstones.
-import { afterAll, expect, test } from 'bun:test'
+import { afterAll, expect, spyOn, test } from 'bun:test'
 import { plainAddress } from '../../apps/collector/store/redis/redis-address.ts'
 import { RedisShared } from '../../apps/collector/store/redis/redis-announcements.ts'
 import {
@@ -167,6 +167,22 @@ test('an operator is told of a Redis that does not keep what it acknowledges, or
   await redis.config('SET', 'appendonly', 'no')
   expect((await durabilityFaults(redis, false)).map(fault => fault.split(':')[0])).toEqual(['appendonly is off'])
   await redis.config('SET', 'appendonly', 'yes')
+})
+
+test('what waits in the outboxes of all shards is counted with one command', async () => {
+  const keys = freshKeys()
+  const store = await openStore(keys, await lease(keys, 'first'))
+  store.commit([alertEvent(1), alertEvent(2)], [closedRecord(1)], 4, 1000)
+  await store.flushed()
+  const outbox = new RedisOutboxStore(redis, keys, () => Array.from({ length: 64 }, (_, shard) => shard))
+  expect(await outbox.measure()).toEqual([eventShard])
+  expect([outbox.outboxDepth(), outbox.oldestEventMs()]).toEqual([2, 1000])
+  const sent = spyOn(redis, 'sendCommand')
+  await outbox.measure()
+  const commands = sent.mock.calls.length
+  sent.mockRestore()
+  expect(commands).toBe(1)
+  expect(await new RedisOutboxStore(redis, keys, () => []).measure()).toEqual([])
 })
 
 test('no text is made of the arguments of a command: nobody traces it', async () => {
