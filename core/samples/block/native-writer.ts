@@ -56,6 +56,7 @@ export class NativeWriter {
   text(value: string): void {
     const bytesMax = value.length * 3
     this.reserve(bytesMax + 5)
+    if (value.length < 0x80 && this.asciiText(value)) return
     if (value.length < 0x80 / 3) {
       // At most three bytes a character: the length fits one byte.
       const written = encoder.encodeInto(value, this.bytes.subarray(this.at + 1)).written
@@ -67,6 +68,19 @@ export class NativeWriter {
     this.varUint(encoded.length)
     this.bytes.set(encoded, this.at)
     this.at += encoded.length
+  }
+
+  /** Writes a short text; false, with nothing written, where a character takes more than a byte. */
+  private asciiText(value: string): boolean {
+    const { bytes, at } = this
+    for (let index = 0; index < value.length; index++) {
+      const code = value.charCodeAt(index)
+      if (code >= 0x80) return false
+      bytes[at + 1 + index] = code
+    }
+    bytes[at] = value.length
+    this.at = at + 1 + value.length
+    return true
   }
 
   private varUint(value: number): void {

@@ -12,6 +12,8 @@ export type SeriesDefinition = {
   readonly seenAtMs: number
 }
 
+const WORD = 2 ** 32
+
 const metricOf = (key: string): string => {
   const brace = key.indexOf('{')
   return brace < 0 ? key : key.slice(0, brace)
@@ -45,7 +47,9 @@ export function writeSeriesBlock(writer: NativeWriter, definitions: readonly Ser
     const start = writer.column({ name, type: "DateTime64(3, 'UTC')", bytesPerRow: 8 }, count)
     const times = writer.memory()
     definitions.forEach(({ seenAtMs }, row) => {
-      times.setBigInt64(start + row * 8, BigInt(Math.floor(seenAtMs)), true)
+      const high = Math.floor(seenAtMs / WORD)
+      times.setUint32(start + row * 8, Math.floor(seenAtMs) - high * WORD, true)
+      times.setInt32(start + row * 8 + 4, high, true)
     })
   }
 }

@@ -92,9 +92,14 @@ export function writeUuidColumn(writer: NativeWriter, name: string, ids: readonl
   const words = new Uint32Array(4)
   const start = writer.column({ name, type: 'UUID', bytesPerRow: 16 }, ids.length)
   const view = writer.memory()
+  let last = ''
   ids.forEach((id, row) => {
-    writeUuid(bytes, 0, id)
-    uuidWords(from, 0, words, 0)
+    // Rows of a server follow each other.
+    if (id !== last) {
+      writeUuid(bytes, 0, id)
+      uuidWords(from, 0, words, 0)
+      last = id
+    }
     for (let word = 0; word < 4; word++) view.setUint32(start + row * 16 + word * 4, words[word]!, true)
   })
 }

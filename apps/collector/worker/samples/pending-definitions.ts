@@ -1,8 +1,10 @@
 // Definitions of series between bus and store. They need not wait for their samples, and whoever reads a series must
 // know its name: they are stored within a second. Many are stored in blocks of bounded size.
+import type { EntryReader } from '../../../../core/bus/entry.ts'
 import { NativeWriter } from '../../../../core/samples/block/native-writer.ts'
 import { type SeriesDefinition, writeSeriesBlock } from '../../../../core/samples/block/series-definitions.ts'
 import { idOf } from '../../../../core/samples/latest/buffered-points.ts'
+import { BoundedMap } from '../../bounded-map.ts'
 
 const WAIT_MS = 1_000
 /**
@@ -10,6 +12,11 @@ const WAIT_MS = 1_000
  * stored as one block.
  */
 const COUNT_MAX = 300_000
+
+/** Keys that are remembered. */
+const KEYS_MAX = 50_000
+
+type DefinedServer = { readonly companyId: string; readonly serverId: string }
 
 type PendingDefinitionsOptions = {
   /** Stores a block; tries again until it is stored, or until storing is given up. */
@@ -30,13 +37,11 @@ export class PendingDefinitions {
   /** Those that are being stored. */
   private inserting: readonly SeriesDefinition[] = []
   private storing: Promise<void> | null = null
+  /** Keys by the low word of their id, which is derived from them: the servers of a fleet have the same ones. */
+  private readonly keys = new BoundedMap<number, { readonly idHi: number; readonly key: string }>(KEYS_MAX)
 
   constructor(private readonly options: PendingDefinitionsOptions) {
     this.countMax = options.countMax ?? COUNT_MAX
-  }
-
-  get count(): number {
-    return this.waiting.length
   }
 
   get isFull(): boolean {
@@ -48,14 +53,33 @@ export class PendingDefinitions {
     return this.waiting.length === 0 && this.storing === null
   }
 
-  add(definition: SeriesDefinition, nowMs: number): void {
-    if (this.waiting.length === 0) this.sinceMs = nowMs
-    this.waiting.push(definition)
-  }
-
-  /** Those that were added after there were `count`. */
-  addedAfter(count: number): readonly SeriesDefinition[] {
-    return this.waiting.slice(count)
+  /** Adds the definitions of the reader's entry. Adds those to `unseen` whose keys are new to this thread. */
+  add(entries: EntryReader, owner: DefinedServer, nowMs: number, unseen: SeriesDefinition[]): void {
+    const { u32, idsAt, receivedAtMs: seenAtMs } = entries
+    const { companyId, serverId } = owner
+    const { keys, waiting } = this
+    const before = waiting.length
+    const idAt = (seriesIndex: number): readonly [idLo: number, idHi: number] => [
+      u32[idsAt + seriesIndex * 2]!,
+      u32[idsAt + seriesIndex * 2 + 1]!,
+    ]
+    entries.eachDefinition(
+      (seriesIndex, key) => {
+        const [idLo, idHi] = idAt(seriesIndex)
+        keys.set(idLo, { idHi, key })
+        const definition = { companyId, serverId, idLo, idHi, key, seenAtMs }
+        waiting.push(definition)
+        unseen.push(definition)
+      },
+      seriesIndex => {
+        const [idLo, idHi] = idAt(seriesIndex)
+        const known = keys.get(idLo)
+        if (known?.idHi !== idHi) return false
+        waiting.push({ companyId, serverId, idLo, idHi, key: known.key, seenAtMs })
+        return true
+      },
+    )
+    if (before === 0 && waiting.length > 0) this.sinceMs = nowMs
   }
 
   /** The series of a server whose definitions are not stored yet. Some may become stored while they are read. */

@@ -48,7 +48,7 @@ type SampleWriterOptions = {
   readonly bus: BusReader
   readonly nowMs: () => number
   readonly onInserted: (rows: number, seconds: number) => void
-  /** Called with definitions that may be new, before they and their samples are stored. */
+  /** Called with definitions whose keys may be new, before they and their samples are stored. */
   readonly onSeries?: (definitions: readonly SeriesDefinition[]) => void
   /** Called when definitions are stored and their samples are not yet. */
   readonly onDefinitions: (definitions: readonly SeriesDefinition[]) => void
@@ -433,22 +433,16 @@ export class SampleWriter {
       lockedBeforeMs: this.lockedBeforeMs(companyId),
     })
     if (active.positions.size === 0) active.firstAtMs = nowMs
-    const definitionsBefore = this.definitions.count
+    const unseen: SeriesDefinition[] = []
     active.bytes += group.bytes.byteLength
     while (entries.next()) {
       active.receivedAtMs = Math.min(active.receivedAtMs, entries.receivedAtMs)
       this.lastReceivedAtMs = Math.max(this.lastReceivedAtMs, entries.receivedAtMs)
       const owner = active.block.add(entries, ruleOf)
       if (owner.purged) continue
-      entries.eachDefinition((seriesIndex, key) => {
-        const at = entries.idsAt + seriesIndex * 2
-        const { companyId, serverId } = owner
-        const [idLo, idHi] = [entries.u32[at]!, entries.u32[at + 1]!]
-        this.definitions.add({ companyId, serverId, idLo, idHi, key, seenAtMs: entries.receivedAtMs }, nowMs)
-      })
+      this.definitions.add(entries, owner, nowMs, unseen)
     }
-    const added = this.definitions.addedAfter(definitionsBefore)
-    if (added.length > 0) this.options.onSeries?.(added)
+    if (unseen.length > 0) this.options.onSeries?.(unseen)
     active.entries += group.count
     const last = group.firstPosition + group.count - 1
     const known = active.positions.get(group.partition)
