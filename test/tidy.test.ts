@@ -340,6 +340,24 @@ describe('documents', () => {
       ),
     )
   })
+
+  test('every source file that a comment names exists', () => {
+    const known = [...sources.map(file => file.path), ...filesUnder('sql')]
+    const isKnown = (named: string): boolean => known.some(path => path === named || path.endsWith(`/${named}`))
+    refuse(
+      sources.flatMap(({ path, text }) =>
+        text
+          .split('\n')
+          .flatMap((line, index) =>
+            /^\s*(\/\/|\/?\*)/.test(line)
+              ? [...line.matchAll(/(?<![\w./-])(?:\.\.?\/)*([\w./-]+\.(?:tsx?|sql))\b/g)]
+                  .filter(([, named]) => !isKnown(named!))
+                  .map(([, named]) => `${path}:${index + 1} names ${named}: there is none; name what took its place`)
+              : [],
+          ),
+      ),
+    )
+  })
 })
 
 /** What a document names: paths in backticks, and links to files. */

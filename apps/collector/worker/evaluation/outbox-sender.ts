@@ -1,7 +1,7 @@
 // Sends the outbox to the hub in order (decision G-141): batches of at most 200. A batch is kept and sent again while
 // the hub cannot take it, and halved when the hub refuses it; a single refused event goes into a dead-letter file. An
-// event that alone meets a server error of a hub that takes others is set aside (set-aside.ts). Runs in the main thread
-// of a worker.
+// event that alone meets a server error of a hub that takes others is set aside (events-set-aside.ts). Runs in the main
+// thread of a worker.
 
 import { appendFileSync } from 'node:fs'
 import pTimeout from 'p-timeout'
