@@ -2,12 +2,10 @@
 // parameters", decisions G-133 and G-134). The samples store turns a plan into SQL; it decides only where cells end and
 // raw samples begin, and reads raw where a rollup has no cells.
 import { DAY_MS, limits } from '../limits.ts'
+import { cellMs } from '../samples/rollup/cell-width.ts'
 import type { Aggregate, RangeRequest, SeriesFault, SeriesRequest } from './series-request.ts'
 
 export type SeriesSource = 'raw' | '5m' | '1h'
-
-/** The width of a rollup's cells. */
-export const cellMs: Readonly<Record<Exclude<SeriesSource, 'raw'>, number>> = { '5m': 300_000, '1h': 3_600_000 }
 
 /**
  * Slack for a client that asks for exactly seven days of raw samples: its request arrives a moment after it computed

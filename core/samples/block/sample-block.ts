@@ -3,6 +3,7 @@
 // order of the key of samples_raw, the points of each ordered by series and time without repeated ones, in Native
 // format with one row for each chunk of points (decision G-135).
 import type { EntryReader } from '../../bus/entry.ts'
+import { CELL_5M_MS } from '../rollup/cell-width.ts'
 import { CHUNK_COLUMN_COUNT, CHUNK_POINTS_MAX, CHUNK_SPAN_MS, ChunkWriter } from './chunk-codec.ts'
 import { splitDecimal } from './decimal.ts'
 import { type BatchChain, BatchesByTime, emptyChain, HeldBatches, PagePool, type TakePoint } from './held-batches.ts'
@@ -11,8 +12,6 @@ import { orderRows, RowOrder } from './row-order.ts'
 import { type SeriesList, SeriesLists } from './series-lists.ts'
 import { compareServerWords, uuidWords, WORDS_PER_SERVER } from './uuid-words.ts'
 
-/** The width of the finer rollup's cells. A block records which of these cells the samples of each server fall into. */
-export const CELL_5M_MS = 300_000
 /** The columns of a row beside its chunk. */
 const ROW_COLUMNS = 5
 const HEADER_WORDS = 24

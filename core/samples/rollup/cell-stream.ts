@@ -1,8 +1,9 @@
 // The open cells of both widths: samples are added to cells of 5 minutes, and these are added to cells of an hour when
 // they are stored.
-import { cellMs } from '../../query/query-plan.ts'
+
 import type { ServerPoints } from '../block/sample-block.ts'
 import { CellRows } from './cell-rows.ts'
+import { cellMs } from './cell-width.ts'
 import { type CellOwner, type CellsOfStart, OpenCells, STARTS_MAX, unpackServer } from './open-cells.ts'
 
 export class CellStream {

@@ -1,6 +1,6 @@
 // When a cell is computed: a minute after its end, and not while samples that were received before its end still wait.
 // How often that is looked at: apps/collector/worker/samples/rollup-schedule.ts.
-import { cellMs } from '../../query/query-plan.ts'
+import { cellMs } from './cell-width.ts'
 
 /** Samples on their way when a cell ends get this long before it is computed; later ones are late. */
 const GRACE_MS = 60_000

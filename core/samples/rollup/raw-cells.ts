@@ -8,8 +8,8 @@ import { BITS, splitDecimal } from '../block/decimal.ts'
 import type { NativeReader } from '../block/native-reader.ts'
 import { replaces } from '../block/repeated-point.ts'
 import { orderRows, RowOrder } from '../block/row-order.ts'
-import { CELL_5M_MS } from '../block/sample-block.ts'
 import { ServerIndex, WORDS_PER_SERVER } from '../block/uuid-words.ts'
+import { CELL_5M_MS } from './cell-width.ts'
 
 const UUID_BYTES = 16
 /**

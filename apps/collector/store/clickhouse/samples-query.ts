@@ -1,7 +1,7 @@
 // Reads samples. Every statement is bound to a company and server, every value is a bound parameter, and a point that
 // was sent several times counts once.
 import { LRUCache } from 'lru-cache'
-import { cellMs, type RangePlan, type SeriesPlan, type SeriesSource } from '../../../../core/query/query-plan.ts'
+import type { RangePlan, SeriesPlan, SeriesSource } from '../../../../core/query/query-plan.ts'
 import type { Aggregate } from '../../../../core/query/series-request.ts'
 import { CHUNK_COLUMNS, CHUNK_SPAN_MS, ChunkReader } from '../../../../core/samples/block/chunk-codec.ts'
 import { NativeReader } from '../../../../core/samples/block/native-reader.ts'
@@ -10,6 +10,7 @@ import { ServerIndex, serverWords } from '../../../../core/samples/block/uuid-wo
 import { type BufferedSource, idOf, nothingBuffered } from '../../../../core/samples/latest/buffered-points.ts'
 import type { NewestValue, ServerName, StoredNewest } from '../../../../core/samples/latest/newest-values.ts'
 import { PointsOfSeries } from '../../../../core/samples/latest/series-points.ts'
+import { cellMs } from '../../../../core/samples/rollup/cell-width.ts'
 import { parseSeriesKey } from '../../../../core/series/series-key.ts'
 import type { ClickHouse } from './clickhouse.ts'
 

@@ -6,7 +6,6 @@
 // minutes are computed here (core/samples/rollup/raw-cells.ts), for a fraction of what it costs the engine to take runs
 // apart and to group their points; hours are computed from them by the engine.
 import { assert } from '../../../../core/assert.ts'
-import { cellMs } from '../../../../core/query/query-plan.ts'
 import { CellBlockWriter } from '../../../../core/samples/block/cell-block.ts'
 import { CellColumns } from '../../../../core/samples/block/cell-columns.ts'
 import { CHUNK_COLUMNS, CHUNK_SPAN_MS } from '../../../../core/samples/block/chunk-codec.ts'
@@ -15,6 +14,7 @@ import { NativeReader } from '../../../../core/samples/block/native-reader.ts'
 import { NativeWriter } from '../../../../core/samples/block/native-writer.ts'
 import { serverWords } from '../../../../core/samples/block/uuid-words.ts'
 import type { CellStream } from '../../../../core/samples/rollup/cell-stream.ts'
+import { cellMs } from '../../../../core/samples/rollup/cell-width.ts'
 import { computableBeforeMs } from '../../../../core/samples/rollup/computable-before.ts'
 import type { CellOwner, CellsOfStart } from '../../../../core/samples/rollup/open-cells.ts'
 import { RawCells } from '../../../../core/samples/rollup/raw-cells.ts'

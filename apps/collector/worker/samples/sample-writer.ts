@@ -16,7 +16,6 @@ import { NativeWriter } from '../../../../core/samples/block/native-writer.ts'
 import {
   BlockScratch,
   type BufferedPoint,
-  CELL_5M_MS,
   type DroppedRows,
   type SampleBlock,
   type ServerPoints,
@@ -24,6 +23,7 @@ import {
 import type { SeriesDefinition } from '../../../../core/samples/block/series-definitions.ts'
 import type { BufferedCompany } from '../../../../core/samples/latest/buffered-points.ts'
 import type { CellStream } from '../../../../core/samples/rollup/cell-stream.ts'
+import { CELL_5M_MS } from '../../../../core/samples/rollup/cell-width.ts'
 import { type BusGroup, type BusReader, busConsumers } from '../../bus/bus.ts'
 import type { ClickHouse } from '../../store/clickhouse/clickhouse.ts'
 import { insertLateCells } from '../../store/clickhouse/samples-rollups.ts'
