@@ -10,8 +10,9 @@ import { type Language, words } from './api-texts.ts'
 import type { Caller } from './caller.ts'
 import { refuseInMaintenance } from './maintenance-mode.ts'
 import { checkRate } from './request-rate.ts'
-import { type Family, familyOf, type ResponseHeaders, toApiError } from './respond.ts'
+import { type Family, familyOf, type ResponseHeaders } from './respond.ts'
 import type { Route } from './route.ts'
+import { toApiError } from './unexpected-error.ts'
 
 function checkAddress(caller: Caller, ip: string): void {
   if (caller.ipRanges !== null && !isInRanges(ip, caller.ipRanges))

@@ -9,8 +9,9 @@ import { words } from './api-texts.ts'
 import { readBody } from './json-body.ts'
 import { admit, checkMaintenance, companyAllowed, isStillAdmitted } from './may-call.ts'
 import { acceptsJson, preferredLanguage } from './negotiation.ts'
-import { familyOf, type ResponseHeaders, respond, respondError, toApiError } from './respond.ts'
+import { familyOf, type ResponseHeaders, respond, respondError } from './respond.ts'
 import type { Route, RouteContext } from './route.ts'
+import { toApiError } from './unexpected-error.ts'
 
 /** The parameters of a path as the router decodes them; null where the percent-encoding is malformed. */
 export type DecodedParams = Readonly<Record<string, string | null>>

@@ -1,9 +1,8 @@
-// One place that turns results and errors into responses: JSON, the error form of the family, never a stack or SQL.
-import type { Logger } from 'pino'
+// One place that turns results and errors into responses: JSON, the error form of the family. What an error that nobody
+// expected says: unexpected-error.ts.
 import { type AnyResponse, type PlainResponse, plainHead } from '../../../http/http-response.ts'
-import { sqlState } from '../db/connect.ts'
-import { ApiError } from './api-error.ts'
-import { type Language, render, words } from './api-texts.ts'
+import type { ApiError } from './api-error.ts'
+import { type Language, render } from './api-texts.ts'
 import { Reply } from './reply.ts'
 
 /** Who reads the response: people and their programs, a collector, or the security matcher. */
@@ -43,30 +42,6 @@ export function respond(
   if (result === undefined) return { status: 204, head: plainHead(204, headers), body: '' }
   if (family !== 'collector') return json(status, result, headers)
   return json(status, { ...(result as object), server_time: new Date(nowMs).toISOString() }, headers)
-}
-
-/** Lost connections, locks, deadlocks and shutdowns are temporary, so the response asks the caller to try again. */
-function isTransient(error: unknown): boolean {
-  const state = sqlState(error)
-  if (state !== null) return /^(08|40|53|55|57)/.test(state)
-  // The library of queries wraps what the connection tells.
-  for (let at: unknown = error, depth = 0; at instanceof Error && depth < 5; at = at.cause, depth++)
-    if (/^(CONNECT|ECONN|CONNECTION_)/.test(String((at as { code?: unknown }).code ?? ''))) return true
-  return false
-}
-
-/**
- * An expected error stays as it is, a transient database error becomes 503, and any other error is logged and becomes a
- * 500 without details.
- */
-export function toApiError(error: unknown, log: Logger): ApiError {
-  if (error instanceof ApiError) return error
-  if (isTransient(error)) {
-    log.error({ err: error }, 'the database is not available')
-    return new ApiError(503, 'unavailable', words('unavailable'), { headers: { 'Retry-After': '5' } })
-  }
-  log.error({ err: error }, 'unexpected error')
-  return new ApiError(500, 'server_error', words('server_error'))
 }
 
 /** Codes that matchers know by another word (decisions G-151, G-168). */
