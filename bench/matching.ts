@@ -2,12 +2,12 @@
 // rules of its sources, as large as Debian 12's are (40,000 rules, 9,000 of them of the kernel). Prints one JSON line
 // a question; times are of processor time.
 import type { AdvisoryReader, Affected, Rule } from '../core/matching/advisory.ts'
-import { evaluateInstance } from '../core/matching/evaluate.ts'
 import { findingsOfHost } from '../core/matching/findings-of-host.ts'
 import { DEFAULT_MATCH_OPTIONS } from '../core/matching/match-options.ts'
 import { matchReport } from '../core/matching/match-report.ts'
 import { instancesOfReport } from '../core/matching/package-instance.ts'
 import type { PackageSystem, Report } from '../core/matching/report-schema.ts'
+import { evaluateInstance } from '../core/matching/verdict.ts'
 import { compareVersions } from '../core/matching/version.ts'
 
 const SOURCES = 400

@@ -1,22 +1,6 @@
 // Why a package of a report has findings or not: which rules were looked at, and why each hits or does not, in words
 // and as data (MAT-232). Decides nothing itself: it asks what matching asks.
 import type { AdvisoryReader, Affected, Rule } from './advisory.ts'
-import {
-  type Build,
-  buildOf,
-  hitsOf,
-  isCounted,
-  isHit,
-  lookUpOf,
-  type Matched,
-  type Misfit,
-  misfitOf,
-  ownVulnsOf,
-  packageKeyOf,
-  type Row,
-  rowsOf,
-  type Unmatched,
-} from './evaluate.ts'
 import type { MatchStatus, ReleaseSupport } from './finding-event.ts'
 import { type HostInfo, type HostMatch, hostMatch } from './host-match.ts'
 import { ecosystemOf } from './host-release.ts'
@@ -24,6 +8,17 @@ import { isRunning } from './kernel-names.ts'
 import type { MatchOptions } from './match-options.ts'
 import { instancesOfReport, type PackageInstance } from './package-instance.ts'
 import type { Report } from './report-schema.ts'
+import {
+  isCounted,
+  lookUpOf,
+  type Matched,
+  ownVulnsOf,
+  packageKeyOf,
+  type Row,
+  rowsOf,
+  type Unmatched,
+} from './rows-of-instance.ts'
+import { type Build, buildOf, hitsOf, isHit, type Misfit, misfitOf } from './rule-hit.ts'
 
 type ExplainFilter = {
   /** Name of a binary or source package; all packages when absent. */

@@ -1,11 +1,12 @@
 // What became of a server's findings between two looks at it (MAT-150, MAT-151): which were opened, updated and
 // resolved, and for which reason.
-import { packageKeyOf } from './evaluate.ts'
+
 import type { FindingColumns, ResolvedReason } from './finding-event.ts'
 import { distroOf } from './findings-of-host.ts'
 import type { HostInfo, HostMatch } from './host-match.ts'
 import { isKernelImage, isRunning } from './kernel-names.ts'
 import type { PackageInstance } from './package-instance.ts'
+import { packageKeyOf } from './rows-of-instance.ts'
 import { isThirdParty } from './third-party.ts'
 
 /** The columns whose change is told; scores, aliases and the database's version are not among them. */

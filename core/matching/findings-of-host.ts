@@ -1,13 +1,14 @@
 // Verdicts of a server's packages → its findings (MAT-124 to MAT-129, MAT-141 to MAT-148): all binaries of one source
 // make one finding a vulnerability, and of a kernel only the image that runs counts.
 import type { AdvisoryReader } from './advisory.ts'
-import { lookUpOf, type Matched, mergeVerdicts, type Verdict } from './evaluate.ts'
 import type { FindingColumns, FindingPackage, MatchStatus, ReleaseSupport } from './finding-event.ts'
 import { type HostInfo, type HostMatch, hostMatch, releaseEndFinding } from './host-match.ts'
 import { isRunning, replacesAtReboot } from './kernel-names.ts'
 import type { MatchOptions } from './match-options.ts'
 import type { PackageInstance } from './package-instance.ts'
 import type { ScanErrorCode } from './report-schema.ts'
+import { lookUpOf, type Matched } from './rows-of-instance.ts'
+import { mergeVerdicts, type Verdict } from './verdict.ts'
 import { compareVersions } from './version.ts'
 
 /** The most packages that a finding lists (MAT-142). */

@@ -1,13 +1,13 @@
 // One report against one database, without a server or state: what the command `match` prints (MAT-232).
 import type { AdvisoryReader, Affected } from './advisory.ts'
 import { findingKey } from './digest.ts'
-import { evaluateInstance, type Verdict } from './evaluate.ts'
 import type { FindingColumns, FindingPayload, MatchStatus, ReleaseSupport } from './finding-event.ts'
 import { distroOf, findingsOfHost, type HostFindings } from './findings-of-host.ts'
 import { isConclusive } from './host-match.ts'
 import type { MatchOptions } from './match-options.ts'
 import { instancesOfReport, type PackageInstance } from './package-instance.ts'
 import type { Report, ScanErrorCode } from './report-schema.ts'
+import { evaluateInstance, type Verdict } from './verdict.ts'
 
 export type MatchedReport = {
   readonly match_status: MatchStatus

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'bun:test'
 import type { AdvisoryReader, Rule } from '../../../core/matching/advisory.ts'
 import { findingKey } from '../../../core/matching/digest.ts'
-import { lookUpOf, rowKeysOf } from '../../../core/matching/evaluate.ts'
 import { releaseOf } from '../../../core/matching/host-release.ts'
 import { DEFAULT_MATCH_OPTIONS, type MatchOptions } from '../../../core/matching/match-options.ts'
 import { matchReport } from '../../../core/matching/match-report.ts'
 import { instancesOfReport } from '../../../core/matching/package-instance.ts'
 import type { Report } from '../../../core/matching/report-schema.ts'
+import { lookUpOf, rowKeysOf } from '../../../core/matching/rows-of-instance.ts'
 import { databaseOf, reportOf } from './made-database.ts'
 
 const DAY = Date.parse('2026-01-15T12:00:00Z')
