@@ -1,6 +1,7 @@
 // Events and journal records as a store of the evaluation keeps them, of one server that the tests name.
 import type { JournalRecord } from '../../core/alerting/durability/journal-record.ts'
-import { type AlertEvent, eventId } from '../../core/alerting/evaluate/event.ts'
+import type { AlertEvent } from '../../core/alerting/evaluate/event.ts'
+import { eventId } from '../../core/alerting/evaluate/event-id.ts'
 import { shardOfServer } from '../../core/bus/shard-of-server.ts'
 
 export const eventCompany = '11111111-1111-4111-8111-111111111111'

@@ -1,7 +1,8 @@
 // The alerts that a batch of events can concern, loaded with few queries and kept up to date while the batch is
 // applied.
 import { and, asc, eq, inArray, or } from 'drizzle-orm'
-import { type AlertEvent, eventPairKey } from '../../../core/alerting/evaluate/event.ts'
+import type { AlertEvent } from '../../../core/alerting/evaluate/event.ts'
+import { eventPairKey } from '../../../core/alerting/evaluate/event-id.ts'
 import { type Alert, type AlertBook, isActive } from '../../../core/lifecycle/alert.ts'
 import { alertsById, toAlert } from '../alerts/alert-rows.ts'
 import { alerts } from '../platform/db/schema.ts'

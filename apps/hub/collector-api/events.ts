@@ -2,7 +2,8 @@
 // processing rules"; decisions G-94 to G-102). Set-based: a batch of 200 costs about ten statements, whatever its size.
 import { randomUUID } from 'node:crypto'
 import { sql } from 'drizzle-orm'
-import { type AlertEvent, eventPairKey } from '../../../core/alerting/evaluate/event.ts'
+import type { AlertEvent } from '../../../core/alerting/evaluate/event.ts'
+import { eventPairKey } from '../../../core/alerting/evaluate/event-id.ts'
 import { applyEvent } from '../../../core/lifecycle/alert.ts'
 import { storeAlerts } from '../alerts/alert-rows.ts'
 import type { Hub } from '../hub-context.ts'

@@ -5,7 +5,8 @@ import type { EntryReader } from '../../bus/entry.ts'
 import { limits } from '../../limits.ts'
 import type { EvaluationState } from '../state/evaluation-state.ts'
 import type { ServerSeries } from '../state/server-series.ts'
-import { type AlertEvent, agentDownRuleId, type EventType, eventId } from './event.ts'
+import { type AlertEvent, agentDownRuleId, type EventType } from './event.ts'
+import { eventId } from './event-id.ts'
 import { nextTimeSeq } from './event-maker.ts'
 
 /**

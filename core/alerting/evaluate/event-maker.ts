@@ -4,7 +4,7 @@ import type { EvaluationState } from '../state/evaluation-state.ts'
 import { labelsOf, shownKey } from '../state/series-dictionary.ts'
 import type { EvaluatedRule } from './evaluate-sample.ts'
 import type { AlertEvent, EventType, ResolveReason } from './event.ts'
-import { eventId } from './event.ts'
+import { eventId } from './event-id.ts'
 
 /** What happened. Times are ms; `occurredAtMs` is the event's own time. */
 export type EventInput = {

@@ -1,5 +1,5 @@
-// An event as the collector sends it to the hub (document 2 "Envelope" and "Types"; decisions G-78, G-79, G-80).
-import { uuidFromText } from '../../series/hash.ts'
+// An event as the collector sends it to the hub (document 2 "Envelope" and "Types"; decisions G-78, G-80). Its id:
+// event-id.ts.
 import type { Severity } from '../rules/rule.ts'
 
 export const eventTypes = [
@@ -60,16 +60,4 @@ export type AlertEvent = {
   readonly transitions?: number
   readonly member_server_ids?: readonly string[]
   readonly group_total?: number
-}
-
-/** The pair key of an event: seq grows within one key, and the hub processes the events of a key in order. */
-export const eventPairKey = (event: Pick<AlertEvent, 'server_id' | 'rule_id' | 'series_key'>): string =>
-  `${event.server_id}\n${event.rule_id}\n${event.series_key}`
-
-/**
- * The id of an event, derived from its content: an event that is made again after a crash gets the same id, and the hub
- * drops the repetition.
- */
-export function eventId(serverId: string, ruleId: string, seriesKey: string, seq: number, type: EventType): string {
-  return uuidFromText(`${serverId}\n${ruleId}\n${seriesKey}\n${seq}\n${type}`)
 }

@@ -3,7 +3,8 @@
 // shards declare; a sweep of the groups follows each sweep of presence. group-parameters.ts has the parameters of a
 // company.
 import type { ServerAttributes } from '../state/evaluation-state.ts'
-import { type AlertEvent, type EventType, eventId, groupDownRuleId, type SuppressReason } from './event.ts'
+import { type AlertEvent, type EventType, groupDownRuleId, type SuppressReason } from './event.ts'
+import { eventId } from './event-id.ts'
 import { nextTimeSeq } from './event-maker.ts'
 import type { GroupParameters } from './group-parameters.ts'
 

@@ -5,7 +5,7 @@
 import type { Redis } from 'ioredis'
 import type { JournalRecord } from '../../../../core/alerting/durability/journal-record.ts'
 import type { AlertEvent } from '../../../../core/alerting/evaluate/event.ts'
-import { eventPairKey } from '../../../../core/alerting/evaluate/event.ts'
+import { eventPairKey } from '../../../../core/alerting/evaluate/event-id.ts'
 import { assert } from '../../../../core/assert.ts'
 import { shardOfServer } from '../../../../core/bus/shard-of-server.ts'
 import { limits } from '../../../../core/limits.ts'
