@@ -1,14 +1,9 @@
-// What becomes of a run (decisions G-125, G-183; resources.md R-036 to R-040): its status from its items, which items
-// an apply takes, and the title of one that has none.
-
-import type { TicketState } from '../lifecycle/approval-ticket.ts'
+// What becomes of a run (decisions G-125, G-183; resources.md R-036 to R-040): its status from its items, and the title
+// of one that has none. Which items an apply takes: items-to-apply.ts.
 
 export type ItemAction = 'create' | 'update' | 'delete' | 'none'
 export type ItemStatus = 'planned' | 'applied' | 'skipped' | 'failed'
 export type RunStatus = 'planned' | 'invalid' | 'applied' | 'partially-applied'
-
-/** What the tickets of an item say together; `free` when it has none. */
-type ItemApproval = 'free' | 'approved' | 'pending' | 'refused'
 
 /**
  * The status of a run after an apply: all items applied, or some, or none. Items of action none count once something
@@ -18,22 +13,6 @@ export function statusAfterApply(items: readonly { readonly status: ItemStatus }
   const applied = items.filter(item => item.status === 'applied').length
   if (applied === items.length) return 'applied'
   return applied > 0 ? 'partially-applied' : 'planned'
-}
-
-/** What the states of an item's tickets mean for it: one that was refused in whatever way is enough. */
-export function approvalOf(ticketStates: readonly TicketState[]): ItemApproval {
-  if (ticketStates.length === 0) return 'free'
-  if (ticketStates.some(state => state !== 'pending' && state !== 'approved')) return 'refused'
-  return ticketStates.every(state => state === 'approved') ? 'approved' : 'pending'
-}
-
-type ItemDecision = 'apply' | 'wait' | 'skip' | 'leave'
-
-/** What an apply does with an item: a second apply tries failed and skipped ones again, and touches no applied one. */
-export function decideItem(status: ItemStatus, action: ItemAction, approval: ItemApproval): ItemDecision {
-  if (status === 'applied') return 'leave'
-  if (action === 'none' || approval === 'free' || approval === 'approved') return 'apply'
-  return approval === 'pending' ? 'wait' : 'skip'
 }
 
 const VERBS: readonly (readonly [action: ItemAction, verb: string])[] = [

@@ -2,7 +2,8 @@
 // more under a lock, so that a change which somebody made since the plan is never overwritten, and its state is written
 // together with what it does: a hub that dies in between leaves it undone or done, and whoever goes on sees which.
 import { and, asc, eq, sql } from 'drizzle-orm'
-import { approvalOf, decideItem, type ItemStatus, statusAfterApply } from '../../../core/iac/run-status.ts'
+import { approvalOf, decideItem } from '../../../core/iac/items-to-apply.ts'
+import { type ItemStatus, statusAfterApply } from '../../../core/iac/run-status.ts'
 import type { TicketState } from '../../../core/lifecycle/approval-ticket.ts'
 import type { Hub } from '../hub-context.ts'
 import { iacItems, iacRuns } from '../platform/db/schema-iac.ts'

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import { applyOrder } from '../../../core/iac/apply-order.ts'
+import { approvalOf, decideItem } from '../../../core/iac/items-to-apply.ts'
 import { conventionalPath, isSlug, pathFaults, slugFrom } from '../../../core/iac/manifest-path.ts'
-import { approvalOf, decideItem, statusAfterApply, titleOfPlan } from '../../../core/iac/run-status.ts'
+import { statusAfterApply, titleOfPlan } from '../../../core/iac/run-status.ts'
 import { canonicalText, merged, specDiff, withReturnedDefaults } from '../../../core/iac/spec-diff.ts'
 
 const web = { kind: 'server', company: 'acme', name: 'web-1' }
