@@ -1,6 +1,7 @@
 // The caller itself: profile, snapshot, sessions.
 import { and, desc, eq } from 'drizzle-orm'
-import { auditRequest, changesBetween } from '../audit/audit.ts'
+import { auditRequest } from '../audit/audit.ts'
+import { changesBetween } from '../audit/masked-changes.ts'
 import { companies, sessions, users } from '../platform/db/schema-identity.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
 import { invalidField, notFound } from '../platform/http/api-error.ts'

@@ -1,4 +1,5 @@
-// The audit log: who did what to what, append-only, never a token, hash, secret or password (decision G-164).
+// The audit log: who did what to what, append-only (decision G-164). What of a change it shows, and never a secret:
+// masked-changes.ts.
 import { randomUUID } from 'node:crypto'
 import { sql } from 'drizzle-orm'
 import { fixedStatement } from '../platform/db/fixed-statement.ts'
@@ -21,22 +22,6 @@ export type AuditEntry = {
   readonly ip?: string | null
   readonly userAgent?: string | null
   readonly tokenId?: string | null
-}
-
-const SECRET_NAME = /token|hash|secret|password|license_key/i
-
-/** What changed between two records, by field; secrets are masked by name. */
-export function changesBetween(
-  before: Readonly<Record<string, unknown>>,
-  after: Readonly<Record<string, unknown>>,
-): AuditChanges {
-  const changes: Record<string, { old: unknown; new: unknown }> = {}
-  for (const field of new Set([...Object.keys(before), ...Object.keys(after)])) {
-    const [old, fresh] = [before[field] ?? null, after[field] ?? null]
-    if (old === fresh || JSON.stringify(old) === JSON.stringify(fresh)) continue
-    changes[field] = SECRET_NAME.test(field) ? { old: '(hidden)', new: '(hidden)' } : { old, new: fresh }
-  }
-  return changes
 }
 
 const INSERT = fixedStatement<'entries'>(

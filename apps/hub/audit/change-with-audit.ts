@@ -4,7 +4,8 @@ import { randomUUID } from 'node:crypto'
 import { inTransaction, type Tx } from '../platform/db/transaction.ts'
 import type { Asker } from '../platform/http/collection.ts'
 import type { RouteContext } from '../platform/http/route.ts'
-import { auditRequest, changesBetween } from './audit.ts'
+import { auditRequest } from './audit.ts'
+import { changesBetween } from './masked-changes.ts'
 
 type Recorded<Row> = {
   /** What the audit log calls it. */

@@ -3,7 +3,8 @@
 import type { Command } from 'commander'
 import { eq, sql } from 'drizzle-orm'
 import { parseDuration } from '../../../core/config/resolve.ts'
-import { auditByHub, changesBetween } from '../audit/audit.ts'
+import { auditByHub } from '../audit/audit.ts'
+import { changesBetween } from '../audit/masked-changes.ts'
 import { changePlan, createCompany, purgeCompany } from '../companies/companies.ts'
 import {
   adminPermissions,

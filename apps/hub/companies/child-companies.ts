@@ -1,6 +1,7 @@
 // Changes to the companies of the caller's tree: create a child, rename and move it, delete it (decision G-04).
 import { eq } from 'drizzle-orm'
-import { auditRequest, changesBetween } from '../audit/audit.ts'
+import { auditRequest } from '../audit/audit.ts'
+import { changesBetween } from '../audit/masked-changes.ts'
 import { demandEverything } from '../identity/may-act-on-person.ts'
 import { checkCompanyLimit } from '../plans/company-limits.ts'
 import { effectivePlan } from '../plans/effective-plan.ts'

@@ -2,7 +2,8 @@
 // and the permissions of service accounts are not given here at all.
 import { randomUUID } from 'node:crypto'
 import { and, eq, inArray, sql } from 'drizzle-orm'
-import { auditRequest, changesBetween } from '../audit/audit.ts'
+import { auditRequest } from '../audit/audit.ts'
+import { changesBetween } from '../audit/masked-changes.ts'
 import { type Executor, violatedUniqueIndex } from '../platform/db/connect.ts'
 import { roles, userRoles, users } from '../platform/db/schema-identity.ts'
 import { inTransaction, type Tx } from '../platform/db/transaction.ts'

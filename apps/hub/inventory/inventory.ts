@@ -1,7 +1,8 @@
 // Inventory facts of a server, and taking them over into its record (decision G-113). The hub never rewrites a server
 // by itself.
 import { and, eq, sql } from 'drizzle-orm'
-import { auditRequest, changesBetween } from '../audit/audit.ts'
+import { auditRequest } from '../audit/audit.ts'
+import { changesBetween } from '../audit/masked-changes.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { inventoryFacts } from '../platform/db/schema.ts'
 import { inTransaction, lockCompany } from '../platform/db/transaction.ts'

@@ -1,6 +1,7 @@
 // Changes many servers by one request: one transaction and one statement for each table, whatever their number.
 import { and, eq, isNull, sql } from 'drizzle-orm'
-import { auditMany, changesBetween } from '../audit/audit.ts'
+import { auditMany } from '../audit/audit.ts'
+import { changesBetween } from '../audit/masked-changes.ts'
 import type { Hub } from '../hub-context.ts'
 import { servers } from '../platform/db/schema.ts'
 import { inTransaction, isAnyOf, lockCompany, type Tx, uuidList } from '../platform/db/transaction.ts'

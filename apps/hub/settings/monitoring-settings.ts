@@ -1,6 +1,7 @@
 // Settings of a company (decision G-117).
 import { eq } from 'drizzle-orm'
-import { auditRequest, changesBetween } from '../audit/audit.ts'
+import { auditRequest } from '../audit/audit.ts'
+import { changesBetween } from '../audit/masked-changes.ts'
 import { reloadCollectors } from '../collectors/collector-jobs.ts'
 import type { Hub } from '../hub-context.ts'
 import { effectivePlan } from '../plans/effective-plan.ts'

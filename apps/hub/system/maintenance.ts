@@ -1,7 +1,8 @@
 // Maintenance (decision R-068): while the hub is read_only, people read and collectors report; nothing is changed.
 import { Type } from '@sinclair/typebox'
 import { sql } from 'drizzle-orm'
-import { auditRequest, changesBetween } from '../audit/audit.ts'
+import { auditRequest } from '../audit/audit.ts'
+import { changesBetween } from '../audit/masked-changes.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
 import { invalidField } from '../platform/http/api-error.ts'

@@ -1,7 +1,8 @@
 // Plans (decision G-05): the list, and what a change of one or of a company's plan does to the companies on it.
 import { Type } from '@sinclair/typebox'
 import { sql } from 'drizzle-orm'
-import { auditRequest, changesBetween } from '../audit/audit.ts'
+import { auditRequest } from '../audit/audit.ts'
+import { changesBetween } from '../audit/masked-changes.ts'
 import { shownPlan } from '../companies/child-companies.ts'
 import { changePlan } from '../companies/companies.ts'
 import { type Company, findCompany, presentCompany } from '../companies/company-list.ts'

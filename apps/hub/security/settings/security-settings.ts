@@ -2,7 +2,8 @@
 // (decisions G-159, G-176).
 import { Type } from '@sinclair/typebox'
 import { eq, sql } from 'drizzle-orm'
-import { auditRequest, changesBetween } from '../../audit/audit.ts'
+import { auditRequest } from '../../audit/audit.ts'
+import { changesBetween } from '../../audit/masked-changes.ts'
 import { effectivePlan } from '../../plans/effective-plan.ts'
 import type { Executor } from '../../platform/db/connect.ts'
 import {

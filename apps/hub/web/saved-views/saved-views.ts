@@ -2,7 +2,8 @@
 // hold no data, so who opens one sees what they may see.
 import { type Static, Type } from '@sinclair/typebox'
 import { sql } from 'drizzle-orm'
-import { auditRequest, changesBetween } from '../../audit/audit.ts'
+import { auditRequest } from '../../audit/audit.ts'
+import { changesBetween } from '../../audit/masked-changes.ts'
 import { type Executor, violatedUniqueIndex } from '../../platform/db/connect.ts'
 import { inTransaction, lockCompany, type Tx } from '../../platform/db/transaction.ts'
 import { invalidField, notFound, permissionDenied } from '../../platform/http/api-error.ts'
