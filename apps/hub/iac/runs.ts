@@ -2,8 +2,8 @@
 // cancelled.
 import { randomUUID } from 'node:crypto'
 import { and, eq, sql } from 'drizzle-orm'
-import { cancelTickets, openTickets } from '../approvals/open-tickets.ts'
 import { ticketHours } from '../approvals/ticket-hours.ts'
+import { cancelTickets, openTickets } from '../approvals/tickets-of-plan.ts'
 import { auditRequest } from '../audit/audit.ts'
 import type { RunRow } from '../manifest-runs/run-list.ts'
 import { iacItems, iacRuns } from '../platform/db/schema-iac.ts'
