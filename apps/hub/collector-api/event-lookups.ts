@@ -4,10 +4,10 @@ import { sql } from 'drizzle-orm'
 import type { AlertEvent } from '../../../core/alerting/evaluate/event.ts'
 import type { Severity } from '../../../core/alerting/rules/rule.ts'
 import type { EventContext } from '../../../core/lifecycle/alert.ts'
+import { lossesThatWait } from '../notifications/losses-that-wait.ts'
 import { fixedStatement } from '../platform/db/fixed-statement.ts'
 import { type Tx, together, uuidList } from '../platform/db/transaction.ts'
 import { isUuid } from '../platform/http/request-schema.ts'
-import { groupCandidates } from './group-candidates.ts'
 
 type Agent = { readonly id: string; readonly companyId: string }
 
@@ -25,8 +25,8 @@ type DownRule = {
 type Lookups = {
   /** The company of each server. */
   readonly servers: ReadonlyMap<string, string>
-  /** Lost servers that a wide-area incident may claim. */
-  readonly groupableIds: ReadonlySet<string>
+  /** Lost servers that a wide-area incident may claim: people are told of them a little later. */
+  readonly waitingServerIds: ReadonlySet<string>
   readonly rules: ReadonlyMap<string, { id: string; kind: string; company_id: string }>
   readonly downRules: ReadonlyMap<string, DownRule>
   /** The newest agent of each server that is not revoked. */
@@ -113,16 +113,16 @@ async function loadAgents(tx: Tx, opening: readonly AlertEvent[]): Promise<Pick<
 
 export async function loadLookups(tx: Tx, events: readonly AlertEvent[]): Promise<Lookups> {
   const opening = events.filter(event => !CLOSING.has(event.type))
-  const [servers, rules, downRules, agents, groupable] = await together([
+  const [servers, rules, downRules, agents, waiting] = await together([
     loadServers(tx, events),
     loadRules(tx, opening),
     loadDownRules(tx, events),
     loadAgents(tx, opening),
-    groupCandidates(tx, new Set(lossesOf(events).map(event => event.server_id))),
+    lossesThatWait(tx, new Set(lossesOf(events).map(event => event.server_id))),
   ])
   return {
     servers,
-    groupableIds: new Set(groupable.map(row => row.id)),
+    waitingServerIds: new Set(waiting.map(row => row.id)),
     rules,
     downRules: new Map(downRules.map(row => [row.company_id, row])),
     ...agents,

@@ -235,7 +235,7 @@ async function applyEvents(hub: Hub, tx: Tx, events: readonly AlertEvent[], look
     const [loggedCount] = await together([
       storeLog(tx, applied),
       storeMarks(tx, applied, history),
-      enqueueNotifications(hub, tx, told, around.groupableIds),
+      enqueueNotifications(hub, tx, told, around.waitingServerIds),
     ])
     if (loggedCount < applied.length && !looksForIds) throw new SeenBefore()
   }

@@ -80,19 +80,19 @@ async function endWaiting(tx: Tx, told: readonly Notification[]): Promise<void> 
 }
 
 /**
- * Queues notifications for after the commit. The loss of a server of `groupableIds` is delayed: servers of one incident
- * are lost one after the other, and once a group claims them its notification replaces theirs.
+ * Queues notifications for after the commit. The loss of a server of `waitingServerIds` is delayed: servers of one
+ * incident are lost one after the other, and once a group claims them its notification replaces theirs.
  */
 export async function enqueueNotifications(
   hub: Hub,
   tx: Tx,
   told: readonly Notification[],
-  groupableIds: ReadonlySet<string> = new Set(),
+  waitingServerIds: ReadonlySet<string> = new Set(),
 ): Promise<void> {
   if (told.length === 0) return
   const waitSeconds = hub.config['notifications.group_wait'] / 1000
   const waits = ({ type, alert }: Notification): boolean =>
-    waitSeconds > 0 && type === 'agent.down' && groupableIds.has(alert.serverId)
+    waitSeconds > 0 && type === 'agent.down' && waitingServerIds.has(alert.serverId)
   await endWaiting(tx, told)
   const atOnce = Map.groupBy(
     told.filter(item => !waits(item)),

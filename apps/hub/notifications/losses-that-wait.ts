@@ -1,6 +1,6 @@
-// Which lost servers a wide-area incident could claim (GRP-007): only those in a subnet or datacenter where the company
-// has at least as many servers with an agent as an incident needs. People are notified of the loss of any other server
-// at once.
+// Of which lost servers people are told a little later, since a wide-area incident could claim them (GRP-007): only of
+// those in a subnet or datacenter where the company has at least as many servers with an agent as an incident needs.
+// How long: `notifications.group_wait`; whom an incident then claims: core/lifecycle/alert.ts.
 import { type SQL, sql } from 'drizzle-orm'
 import { limits } from '../../../core/limits.ts'
 import { type Tx, uuidList } from '../platform/db/transaction.ts'
@@ -17,7 +17,7 @@ const forming = (column: SQL): SQL => sql`
     offset g.min - 1 limit 1)`
 
 /** Of the lost servers, those that an incident could claim. */
-export async function groupCandidates(tx: Tx, serverIds: ReadonlySet<string>): Promise<{ id: string }[]> {
+export async function lossesThatWait(tx: Tx, serverIds: ReadonlySet<string>): Promise<{ id: string }[]> {
   if (serverIds.size === 0) return []
   return tx.db.execute<{ id: string }>(sql`
     with lost as materialized (
