@@ -1,7 +1,7 @@
 // Every kind of resource that the hub knows: those of the registry, and what stood before it.
 
 import { certificateKind } from './certificates/certificate.ts'
-import { certificateActs } from './certificates/look.ts'
+import { certificateActs } from './certificates/look-at-deployments.ts'
 import { connectionKind } from './connections/connection.ts'
 import { connectionActs } from './connections/connection-test.ts'
 import { dnsRecordKind } from './dns/dns-record.ts'

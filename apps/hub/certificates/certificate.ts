@@ -54,9 +54,16 @@ import { certificateStates, daysLeft, STATE_SQL, stateOf } from './certificate-s
 import { type Chain, namesOf, normalHost, normalPem, pemFault, readChain, wildcardOf } from './chain.ts'
 import { deploymentsOf, keepEndpoint } from './deployments.ts'
 import { type Endpoint, endpointFault, endpointForm, endpointResponse, normalEndpoint } from './endpoint.ts'
+import {
+  hostnameProblemsOf,
+  judgeCertificate,
+  type KeptChain,
+  keptChain,
+  rootsOf,
+  usualWarnDays,
+} from './judge-certificate.ts'
 import { keepMonitorChecks, monitorCheckIds } from './monitor-checks.ts'
 import { presentRenewal, type Renewal, renewalResponse } from './renewal.ts'
-import { hostnameProblemsOf, type KeptChain, keptChain, rootsOf, settleCertificate, usualWarnDays } from './settle.ts'
 import { lastVersions, revocationsOf, storeVersion, versionResponse } from './versions.ts'
 
 const PEM_CHARS_MAX = 65_536
@@ -240,7 +247,7 @@ async function afterWrite({
   const isNew = await keepEndpoint(tx, after, before?.endpoint ?? null, after.endpoint, userId)
   if (isNew) await startRun(tx, hubEditor(hub, companyId), certificateKind, after, 'check')
   if (isMonitored) await keepMonitorChecks(tx, editor, after.id, after)
-  await settleCertificate(tx, hub, certificateKind.info, companyId, after.id)
+  await judgeCertificate(tx, hub, certificateKind.info, companyId, after.id)
 }
 
 async function deriveCertificates(

@@ -2,7 +2,7 @@
 import { sql } from 'drizzle-orm'
 import { certificateKind } from '../../certificates/certificate.ts'
 import { deploymentsOf, placeOf } from '../../certificates/deployments.ts'
-import { lookAtCertificate } from '../../certificates/look.ts'
+import { lookAtCertificate } from '../../certificates/look-at-deployments.ts'
 import { rowsOfIds } from '../../resources/resource-rows.ts'
 import type { CommandTask } from './command-task.ts'
 

@@ -1,5 +1,6 @@
-// After every change and every look: what is said of a certificate follows from its rows. The state of each deployment,
-// how far its renewal is, its conditions, and when the clock will change any of that.
+// After every change and every look: what is said of a certificate follows from its rows. The state of each deployment
+// (deployment-state.ts), how far its renewal is (renewal.ts), its conditions (certificate-conditions.ts), and when the
+// clock will change any of that.
 import { sql } from 'drizzle-orm'
 import type { Hub } from '../hub-context.ts'
 import type { Executor } from '../platform/db/connect.ts'
@@ -7,20 +8,12 @@ import type { Tx } from '../platform/db/transaction.ts'
 import { setConditions } from '../resources/conditions.ts'
 import type { KindInfo } from '../resources/kind-info.ts'
 import { conditionCodes, judge } from './certificate-conditions.ts'
-import { DAY_MS } from './certificate-state.ts'
 import { type Chain, isGoodFor, readChain, TrustedRoots } from './chain.ts'
-import { type Deployment, type DeploymentState, deploymentsOf, servedNames } from './deployments.ts'
+import { intervalMs, judgedDeployment, nextLookAt, probeUntil } from './deployment-state.ts'
+import { type Deployment, deploymentsOf, servedNames } from './deployments.ts'
 import { monitorCheckIds } from './monitor-checks.ts'
 import { type Renewal, renewalNow } from './renewal.ts'
 import { revocationsOf } from './versions.ts'
-
-const HOUR_MS = 3_600_000
-const USUAL_INTERVAL_MS = 6 * HOUR_MS
-const INTERVAL_NEAR_END_MS = HOUR_MS
-const NEAR_END_DAYS = 7
-const SECOND_TRY_MS = 60_000
-/** Health is unknown when nobody has looked for so many intervals (R-009). */
-const INTERVALS_TO_UNKNOWN = 3
 
 type Row = {
   status: string
@@ -84,42 +77,6 @@ type Names = {
 export const hostnameProblemsOf = ({ hostnames, ...leaf }: Names, deployments: readonly Deployment[]): string[] =>
   [...new Set([...hostnames, ...servedNames(deployments)])].filter(name => !isGoodFor(leaf, name))
 
-type Current = { readonly fingerprint: string; readonly notBefore: Date }
-
-function stateOf(
-  { error, fingerprint_sha256: seen, not_after: end, made_by }: Deployment,
-  current: Current | null,
-  now: Date,
-): DeploymentState {
-  // Virtual servers and sites often lie where the hub may not look: that is no problem of theirs.
-  if (error === 'target_not_allowed' && made_by === 'link') return 'unknown'
-  if (error !== null) return 'unreachable'
-  if (seen === null) return 'unknown'
-  // A leaf that holds from tomorrow on is rightly not served today.
-  if (current === null || (seen !== current.fingerprint && current.notBefore <= now)) return 'other'
-  return end !== null && end <= now ? 'expired' : 'ok'
-}
-
-function problemOf(place: Deployment, state: DeploymentState): string | null {
-  if (state === 'ok') return place.chain_complete === false ? 'chain' : null
-  return state === 'unknown' ? null : state
-}
-
-/** A place as it stands now. `isSeen`: it was looked at just now, so that what is wrong counts once more. */
-function settled(place: Deployment, current: Current | null, isSeen: boolean, now: Date): Deployment {
-  const state = stateOf(place, current, now)
-  const problem = problemOf(place, state)
-  const isSame = problem === place.problem
-  const failures = problem === null ? 0 : isSame ? place.failures + (isSeen ? 1 : 0) : 1
-  return { ...place, state, problem, failures }
-}
-
-/** How long until a place is looked at again. */
-const intervalMs = (notAfter: Date | null, now: Date): number =>
-  notAfter !== null && Math.abs(notAfter.getTime() - now.getTime()) <= NEAR_END_DAYS * DAY_MS
-    ? INTERVAL_NEAR_END_MS
-    : USUAL_INTERVAL_MS
-
 async function storeDeployments(
   tx: Tx,
   companyId: string,
@@ -129,8 +86,8 @@ async function storeDeployments(
   now: Date,
 ): Promise<void> {
   const rows = deployments.map(({ id, state, problem, failures }) => {
-    const waitMs = problem !== null && failures === 1 ? SECOND_TRY_MS : interval
-    return { id, state, problem, failures, next: seenIds.has(id) ? new Date(now.getTime() + waitMs) : null }
+    const next = seenIds.has(id) ? nextLookAt({ problem, failures }, interval, now) : null
+    return { id, state, problem, failures, next }
   })
   await tx.db.execute(sql`
     update certificate_deployments d set state = x.state, problem = x.problem, failures = x.failures,
@@ -141,19 +98,10 @@ async function storeDeployments(
       or (d.state, d.problem, d.failures) is distinct from (x.state, x.problem, x.failures))`)
 }
 
-/** Until when what was seen speaks for the certificate; null when nobody looks. */
-function probeUntil(deployments: readonly Deployment[], interval: number): Date | null {
-  const watched = deployments.filter(({ error, made_by }) => !(error === 'target_not_allowed' && made_by === 'link'))
-  if (watched.length === 0) return null
-  // A place that nobody has looked at says nothing from the beginning.
-  const times = watched.map(({ checked_at: at }) => (at === null ? 0 : at.getTime() + INTERVALS_TO_UNKNOWN * interval))
-  return new Date(Math.min(...times))
-}
-
 const NOBODY: ReadonlySet<string> = new Set()
 
 /** Brings all of it up to date, in the transaction of the change. `seenIds`: deployments that were looked at. */
-export async function settleCertificate(
+export async function judgeCertificate(
   tx: Tx,
   hub: Hub,
   info: KindInfo,
@@ -174,7 +122,7 @@ export async function settleCertificate(
       ? { fingerprint, notAfter, notBefore: new Date(row.not_before) }
       : null
   const places = await deploymentsOf(tx.db, companyId, [id])
-  const deployments = places.map(place => settled(place, leaf, seenIds.has(place.id), now))
+  const deployments = places.map(place => judgedDeployment(place, leaf, seenIds.has(place.id), now))
   const interval = intervalMs(notAfter, now)
   await storeDeployments(tx, companyId, deployments, seenIds, interval, now)
   const read = row.pem === null ? null : readChain(row.pem, await rootsOf(hub, tx.db, companyId), now)
