@@ -1,11 +1,11 @@
-// POST /agents/seen and POST /heartbeat: collectors report their agents and themselves (decisions G-31, G-32, G-40).
+// POST /agents/seen: collectors report their agents, and an agent whose collector is silent goes to the one that
+// reports it (decisions G-31, G-40).
 import { type Static, Type } from '@sinclair/typebox'
 import { sql } from 'drizzle-orm'
 import { limits } from '../../../core/limits.ts'
 import type { Hub } from '../hub-context.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
-import { notFound } from '../platform/http/api-error.ts'
-import { instant, integer, listOf, optional, text, uuid } from '../platform/http/request-schema.ts'
+import { instant, listOf, optional, text, uuid } from '../platform/http/request-schema.ts'
 
 export const seenBody = Type.Object({
   collector_id: optional(uuid()),
@@ -69,25 +69,4 @@ export async function recordSeen(
     const knownIds = new Set(known.map(row => row.id))
     return { updated: rows.length, unknown: [...byId.keys()].filter(id => !knownIds.has(id)) }
   })
-}
-
-/** The largest value of an integer column. */
-const COUNT_MAX = 2_147_483_647
-
-export const heartbeatBody = Type.Object({
-  collector_id: uuid(),
-  version: optional(text(64)),
-  agent_count: optional(integer(0, COUNT_MAX)),
-  ingest_rps: optional(Type.Number({ minimum: 0 })),
-  outbox_depth: optional(integer(0, COUNT_MAX)),
-})
-
-export async function recordHeartbeat(hub: Hub, body: Static<typeof heartbeatBody>): Promise<{ collector_id: string }> {
-  const rows = await hub.database.db.execute<{ id: string }>(sql`
-    update monitoring_collectors set last_heartbeat_at = ${new Date(hub.now()).toISOString()},
-      version = coalesce(${body.version ?? null}, version), agent_count = coalesce(${body.agent_count ?? null}, agent_count),
-      ingest_rps = ${body.ingest_rps ?? null}, outbox_depth = ${body.outbox_depth ?? null}
-    where id = ${body.collector_id} returning id`)
-  if (!rows[0]) throw notFound()
-  return { collector_id: rows[0].id }
 }

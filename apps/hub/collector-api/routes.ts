@@ -6,7 +6,7 @@ import type { FeedPage } from '../platform/db/feed-page.ts'
 import { notFound } from '../platform/http/api-error.ts'
 import { isUuid, optional, text, uuid } from '../platform/http/request-schema.ts'
 import { type Route, type RouteContext, route } from '../platform/http/route.ts'
-import { heartbeatBody, recordHeartbeat, recordSeen, seenBody } from './agents-seen.ts'
+import { recordSeen, seenBody } from './agents-seen.ts'
 import {
   agentLookup,
   agentsResponse,
@@ -37,6 +37,7 @@ import {
   serverAttributesFeed,
   silencesFeed,
 } from './feeds.ts'
+import { heartbeatBody, recordHeartbeat } from './heartbeat.ts'
 import { takeInventory } from './inventory.ts'
 import { renewToken } from './renew-token.ts'
 
