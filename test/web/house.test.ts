@@ -3,6 +3,8 @@
 import { expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
+import { metricWords } from '../../apps/hub/web/words/metrics.ts'
+import { metrics } from '../../core/series/catalogue.ts'
 
 const web = resolve(import.meta.dir, '../../apps/hub/web')
 
@@ -67,4 +69,8 @@ test('no text stands outside words/, and no style in markup', () => {
   expect(browser.filter(({ path }) => path.endsWith('.tsx')).flatMap(faultsOfMarkup)).toEqual([])
   const bad = ['const A = () => <p style="x" title="Say it">Hello</p>', '      Said on a line of its own.'].join('\n')
   expect(faultsOfMarkup({ path: 'bad.tsx', text: bad })).toHaveLength(4)
+})
+
+test('every metric of the catalogue has a name in both languages, and nothing else has', () => {
+  expect(Object.keys(metricWords).sort()).toEqual(metrics.map(({ name }) => name).sort())
 })

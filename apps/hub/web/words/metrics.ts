@@ -63,7 +63,10 @@ export const metricWords = {
   http_duration_seconds: { en: 'HTTP response time', vi: 'Thời gian phản hồi HTTP' },
   http_status_code: { en: 'HTTP status', vi: 'Mã HTTP' },
   cert_days_left: { en: 'Certificate, days left', vi: 'Chứng chỉ còn hạn' },
+} as const satisfies Texts
 
+/** The groups in which the charts of a server stand. */
+export const metricGroupWords = {
   group_glance: { en: 'At a glance', vi: 'Tổng quát' },
   group_cpu: { en: 'CPU', vi: 'CPU' },
   group_load: { en: 'Load', vi: 'Tải' },

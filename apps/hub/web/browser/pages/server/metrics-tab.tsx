@@ -7,7 +7,7 @@ import type { AlertsView, ServerAlert } from '../../../views/server/alerts.ts'
 import type { ChangedMetric, ChangesView } from '../../../views/server/changes.ts'
 import type { ChartOfMetric, ChartsView } from '../../../views/server/charts.ts'
 import { chartWords } from '../../../words/charts.ts'
-import { metricWords } from '../../../words/metrics.ts'
+import { metricGroupWords } from '../../../words/metrics.ts'
 import { serverWords } from '../../../words/server.ts'
 import { hrefTo, param, setParams } from '../../address/router.ts'
 import { dayAndClock } from '../../format.ts'
@@ -26,7 +26,7 @@ import { SeriesLoader } from './series-loader.ts'
 
 const t = textsOf(serverWords)
 const chartText = textsOf(chartWords)
-const metricText = textsOf(metricWords)
+const groupText = textsOf(metricGroupWords)
 
 const AGGREGATES = ['avg', 'min', 'max', 'last'] as const
 const COMPARED: readonly string[] = ['', '1d', '7d']
@@ -138,7 +138,7 @@ const ChartGrid = ({
 function Group({ group, ...shared }: ChartsProps & { readonly group: MetricGroup }) {
   return (
     <section aria-labelledby={`group-${group.name}`}>
-      <h2 id={`group-${group.name}`}>{metricText(`group_${group.name}`)}</h2>
+      <h2 id={`group-${group.name}`}>{groupText(`group_${group.name}`)}</h2>
       <ChartGrid charts={group.charts} {...shared} />
     </section>
   )
