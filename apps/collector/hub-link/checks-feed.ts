@@ -1,12 +1,13 @@
 // The checks feed as a set that agents' configs are made of (document 1 "Check sync envelope").
 import type { Logger } from 'pino'
+import { isGone } from '../../../core/sync/gone-records.ts'
 import { type CheckCounts, type CheckCoverage, CheckSet, type Server } from '../../../core/wire/agent-config.ts'
 import type { SyncResult, SyncStatus } from '../../hub-link/sync-loop.ts'
 import type { ChecksSource } from '../ingest/ingest.ts'
 import { FileFeedStore } from '../store/file-feed-store.ts'
 import type { AgentRecord } from '../store/registry/agent-record.ts'
 import type { CollectorMetrics } from '../telemetry.ts'
-import { FeedSync, isGone } from './feed-sync.ts'
+import { FeedSync } from './feed-sync.ts'
 import type { HubClient } from './hub-client.ts'
 
 export class ChecksFeed implements ChecksSource {

@@ -1,7 +1,6 @@
 // A feed of raw records (rules, silences, checks): pulled page by page, applied in one piece, kept on disk (document 1
 // "Rule sync envelope"; document 2 "Rule sync on the collector").
 import type { Logger } from 'pino'
-import { isSilenceForgotten } from '../../../core/alerting/evaluate/suppression.ts'
 import { limits } from '../../../core/limits.ts'
 import { applyFeed, dropExpired, type FeedState, feedStart } from '../../../core/sync/feed.ts'
 import { describeResponse, type LargePage } from '../../hub-link/hub-connection.ts'
@@ -100,17 +99,6 @@ type FeedSyncOptions = {
   readonly metrics: CollectorMetrics
   readonly nowMs: () => number
 }
-
-/** Tombstones of the three feeds: a disabled rule leaves the running set; a disabled check is kept, for its count. */
-export const isGone = {
-  rules: (record: RawRecord): boolean => record.deleted === true || record.enabled === false,
-  silences: (record: RawRecord): boolean => record.deleted === true,
-  checks: (record: RawRecord): boolean => record.deleted === true,
-} as const
-
-/** A silence is kept for a day after its end, for events that come late. */
-export const isExpiredSilence = (record: RawRecord, nowMs: number): boolean =>
-  typeof record.ends_at === 'string' && isSilenceForgotten({ ends_at: record.ends_at }, nowMs)
 
 export class FeedSync {
   private readonly options: FeedSyncOptions
