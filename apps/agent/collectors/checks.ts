@@ -4,7 +4,7 @@ import pTimeout from 'p-timeout'
 import type { Logger } from 'pino'
 import type { Check } from '../../../core/agent/check.ts'
 import type { Sample } from '../../../core/agent/requests-of-cycles.ts'
-import { type ProbeContext, probe } from './probes.ts'
+import { type ProbeContext, probe } from './check-kinds.ts'
 
 export const CHECKS_AT_A_TIME = 10
 
