@@ -10,12 +10,10 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { CertificateMaker } from '../test/support/certificates.ts'
 import { startCollectorProcess } from './collector-process.ts'
-import { rssMb, threadUse, usedBetween } from './process-cpu.ts'
+import { rssMb, threadUse, usABatch, usedBetween } from './process-cpu.ts'
 
 /** The interval of the servers that a rate stands for. */
 const SERVERS_INTERVAL_S = 30
-/** Threads that take less are not shown. */
-const SHOWN_US = 1
 /** Sent at once before the pace, so that the runtime has compiled what is hot. */
 const COMPILING_BATCHES = 20_000
 const COMPILING_SPAN_MS = 1_200_000
@@ -51,23 +49,18 @@ async function measure(batchesASecond: number): Promise<void> {
     await load(roundsIn(values['warm-up-s']))
     const before = threadUse(pid)
     const sent = await load(roundsIn(values.seconds))
-    const used = [...usedBetween(before, threadUse(pid)).values()]
-    const total = used.reduce((sum, { cpuNs }) => sum + cpuNs, 0)
-    const wakeUps = used.reduce((sum, thread) => sum + thread.wakeUps, 0)
-    const usABatch = (ns: number): number => Math.round(ns / 100 / sent.batches) / 10
-    const byThread = used
-      .map(({ name, cpuNs }): [string, number] => [name, usABatch(cpuNs)])
-      .filter(([, us]) => us >= SHOWN_US)
-      .sort((a, b) => b[1] - a[1])
+    const used = usedBetween(before, threadUse(pid))
+    const { total, byThread } = usABatch(used, sent.batches)
+    const wakeUps = [...used.values()].reduce((sum, thread) => sum + thread.wakeUps, 0)
     console.log(
       JSON.stringify({
         bench: 'fleet-pace',
         ...(values.tls && { tls: true }),
         servers_at_30_s: batchesASecond * SERVERS_INTERVAL_S,
         batches_per_second: Math.round(sent.batches / sent.seconds),
-        cores: Math.round(total / sent.seconds / 1e6) / 1000,
-        cpu_us_a_batch: usABatch(total),
-        us_by_thread: Object.fromEntries(byThread),
+        cores: Math.round((total * sent.batches) / sent.seconds / 1e3) / 1000,
+        cpu_us_a_batch: total,
+        us_by_thread: byThread,
         wake_ups_per_second: Math.round(wakeUps / sent.seconds),
         ack_p50_ms: sent.p50_ms,
         ack_p99_ms: sent.p99_ms,

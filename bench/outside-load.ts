@@ -9,7 +9,7 @@ import { SimulatedAgent } from '../test/support/simulated-agent.ts'
 import { startSiteProcess } from '../test/support/site.ts'
 import { hostSeries } from './batches.ts'
 import { fleetProcess } from './fleet.ts'
-import { cpuSeconds, rssMb } from './process-cpu.ts'
+import { cpuSeconds, rssMb, threadUse, usABatch, usedBetween } from './process-cpu.ts'
 
 const [agents = 1000, rounds = 60, connections = 8] = process.argv.slice(2).map(Number)
 const SERIES = 150
@@ -47,6 +47,9 @@ try {
     tokens.push(agent.token)
   }
   await Bun.write(tokensFile, JSON.stringify(tokens))
+  // The rules that a company starts with would fire at random values.
+  const { body } = await site.api('GET', '/api/v1/monitoring/rules?limit=100')
+  for (const { id } of body.data) await site.api('PATCH', `/api/v1/monitoring/rules/${id}`, { enabled: false })
   for (const metric of metricsWithSeries(RULED_SERIES)) {
     const rule = { name: metric, kind: 'threshold', scope: { all: true }, metric, operator: '>', severity: 'info' }
     const { status } = await site.api('POST', '/api/v1/monitoring/rules', { ...rule, threshold: THRESHOLD })
@@ -61,8 +64,10 @@ try {
     )
   await load(WARM_UP_ROUNDS, startMs)
   const before = cpuSeconds(site.facts.pid)
+  const threadsBefore = threadUse(site.facts.pid)
   const sent = await load(rounds, startMs + WARM_UP_ROUNDS * 30_000)
   const cpu = cpuSeconds(site.facts.pid) - before
+  const used = usedBetween(threadsBefore, threadUse(site.facts.pid))
   console.log(
     JSON.stringify({
       bench: 'outside-load',
@@ -74,6 +79,7 @@ try {
       p50_ms: sent.p50_ms,
       p99_ms: sent.p99_ms,
       cpu_seconds: Math.round(cpu * 100) / 100,
+      us_by_thread: usABatch(used, sent.batches).byThread,
       samples_per_cpu_second: Math.round(sent.samples / cpu),
       rss_mb: rssMb(site.facts.pid),
     }),

@@ -67,3 +67,20 @@ export function usedBetween(before: Map<number, ThreadUse>, after: Map<number, T
   }
   return used
 }
+
+/** Threads that take less are not shown. */
+const SHOWN_US = 1
+
+/** What threads used, in us of CPU a batch, the largest first; `total` counts those too that are not shown. */
+export function usABatch(
+  used: Map<string, ThreadUse>,
+  batches: number,
+): { readonly total: number; readonly byThread: Readonly<Record<string, number>> } {
+  const threads = [...used.values()]
+  const us = (ns: number): number => Math.round(ns / 100 / batches) / 10
+  const shown = threads
+    .map(({ name, cpuNs }): [string, number] => [name, us(cpuNs)])
+    .filter(([, value]) => value >= SHOWN_US)
+    .sort((a, b) => b[1] - a[1])
+  return { total: us(threads.reduce((sum, { cpuNs }) => sum + cpuNs, 0)), byThread: Object.fromEntries(shown) }
+}
