@@ -96,16 +96,17 @@ function centos(os: OperatingSystem): HostRelease {
 
 /**
  * The ecosystem is the product as PRETTY_NAME spells it (`suse:linux enterprise server 15 sp5`, `opensuse:leap 15.6`);
- * the database has one release for all products and modules of a service pack (`suse:15.5`, `opensuse:15.6`).
+ * the database has one release for all products and modules of a service pack (`suse:15.5`, `opensuse:15.6`), or from
+ * 16 on of a minor release (`suse:16.0`).
  */
 function suse(os: OperatingSystem, id: string): HostRelease | undefined {
-  if (!/^(sles|sled|sles_sap|sle[-_]micro|sl-micro|opensuse.*)$/.test(id)) return undefined
+  if (!/^(sle[sd]?([-_].+)?|sl-micro|opensuse.*)$/.test(id)) return undefined
   const product = susePattern(os.pretty_name ?? '') ?? susePattern(suseProduct(os, id))
   if (!product) return undefined
   const [, open, name] = product
   const distro = open ? 'opensuse' : 'suse'
   const leap = /^leap (\d+\.\d+)$/.exec(name!)?.[1]
-  const pack = /^linux enterprise (?!micro).*?(\d+)(?: sp(\d+))?$/.exec(name!)
+  const pack = /^linux enterprise (?!micro).*?(\d+)(?:(?:\.| sp)(\d+))?$/.exec(name!)
   const version = leap ?? (pack ? (pack[2] ? `${pack[1]}.${pack[2]}` : pack[1]!) : name!)
   const release = borrowed(distro, name!, distro, version)
   return { ...release, support: release.database }
@@ -120,11 +121,21 @@ function suseProduct(os: OperatingSystem, id: string): string {
     const isLeap = /^\d/.test(os.version_id) && !id.includes('tumbleweed')
     return isLeap ? `openSUSE Leap ${leading(os.version_id, /^\d+\.\d+/)}` : 'openSUSE Tumbleweed'
   }
+  if (id === 'sl-micro') return `SUSE Linux Micro ${os.version_id}`
   if (/micro/.test(id)) return `SUSE Linux Enterprise Micro ${os.version_id}`
-  const [major, pack] = os.version_id.split('.')
-  const product = id === 'sled' ? 'Desktop' : id === 'sles_sap' ? 'Server for SAP Applications' : 'Server'
+  const product = SUSE_PRODUCTS.get(id) ?? 'Server'
+  const [major = '', pack] = os.version_id.split('.')
+  // From 16 on there are no service packs: 16.0 is a release as 16.1 is.
+  if (Number(major) >= 16) return `SUSE Linux Enterprise ${product} ${os.version_id}`
   return `SUSE Linux Enterprise ${product} ${major}${pack && pack !== '0' ? ` SP${pack}` : ''}`
 }
+
+const SUSE_PRODUCTS: ReadonlyMap<string, string> = new Map([
+  ['sled', 'Desktop'],
+  ['sles_sap', 'Server for SAP Applications'],
+  ['sle_hpc', 'High Performance Computing'],
+  ['sle_rt', 'Real Time'],
+])
 
 /**
  * Derivatives of Ubuntu and Debian are matched with the release that they are built on, when they name it: by

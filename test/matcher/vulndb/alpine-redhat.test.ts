@@ -315,10 +315,13 @@ describe('reference data and ends of support', () => {
         releases: [{ name: '22.04', codename: 'Jammy Jellyfish', eolFrom: '2027-05-01', eoesFrom: '2033-01-01' }],
       },
     }
+    const suse = ['15.0', '15.6', '16.0'].map(cycle => ({ cycle, eol: `20${cycle.slice(0, 2)}-01-01` }))
     using changed = await buildOf({
       debian: { 'tracker.json': tracker },
-      eol: { 'e/debian.json': cycles, 'e/ubuntu.json': ubuntu },
+      eol: { 'e/debian.json': cycles, 'e/ubuntu.json': ubuntu, 'e/sles.json': suse },
     })
+    const ends = ['suse:15', 'suse:15.6', 'suse:16.0'].map(id => changed.reader.release(id)?.standard_until)
+    expect(ends).toEqual(['2015-01-01', '2015-01-01', '2016-01-01'])
     expect(changed.reader.release('debian:12')).toMatchObject({ standard_until: '2031-01-01' })
     expect(changed.reader.release('ubuntu:22.04')).toMatchObject({
       standard_until: '2027-05-01',

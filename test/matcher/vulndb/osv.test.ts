@@ -200,14 +200,19 @@ describe('AlmaLinux, Rocky, SUSE', () => {
     expect(await rules('suse', 'suse:15.5', 'openssl-1_1', [suse])).toMatchObject([
       { binaries: ['libopenssl1_1', 'openssl-1_1'], advisories: ['SUSE-SU-2024:1-1'] },
     ])
-    for (const product of [
-      'Server 11 SP4-LTSS-EXTREME-CORE',
-      'Server 15 SP5-LTSS',
-      'Server LTSS Extended Security 15 SP5',
+    for (const [product, release] of [
+      ['Linux Enterprise Server 11 SP4-LTSS-EXTREME-CORE', 'suse:11.4'],
+      ['Linux Enterprise Server 15 SP5-LTSS', 'suse:15.5'],
+      ['Linux Enterprise Server LTSS Extended Security 15 SP5', 'suse:15.5'],
+      ['Linux Enterprise High Performance Computing 15 SP5', 'suse:15.5'],
+      ['Linux Enterprise Server 16.0', 'suse:16.0'],
+      ['Linux Enterprise Server for SAP applications 16.0', 'suse:16.0'],
+      ['Linux Enterprise Server 15', 'suse:15'],
+      ['Linux Enterprise Micro 5.5', 'suse:linux enterprise micro 5.5'],
+      ['Linux Micro 6.1', 'suse:linux micro 6.1'],
     ]) {
-      const of = [record('SUSE-SU-2024:2-1', [affected(`SUSE:Linux Enterprise ${product}`, 'curl', fixed('8-1'))])]
-      const pack = product.includes('11') ? 'suse:11.4' : 'suse:15.5'
-      expect(await rules('suse', pack, 'curl', of)).toMatchObject([{ fixed: '8-1' }])
+      const of = [record('SUSE-SU-2024:2-1', [affected(`SUSE:${product}`, 'curl', fixed('8-1'))])]
+      expect([product, await rules('suse', release!, 'curl', of)]).toMatchObject([product, [{ fixed: '8-1' }]])
     }
     const leap = record('openSUSE-SU-2024:1-1', [affected('openSUSE:Leap 15.6', 'curl', fixed('8-1'))], {
       upstream: ['CVE-2024-0001'],

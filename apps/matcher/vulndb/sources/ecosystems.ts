@@ -39,7 +39,7 @@ const numbered = (distro: string, parts: readonly string[]): Ecosystem | null =>
  */
 function suse(product: string): Ecosystem | null {
   const name = product.toLowerCase()
-  const pack = /^linux enterprise (?!micro).*?(\d+)(?: sp(\d+))?(?:-[a-z -]+)?$/.exec(name)
+  const pack = /^linux enterprise (?!micro).*?(\d+)(?:(?:\.| sp)(\d+))?(?:-[a-z -]+)?$/.exec(name)
   const version = pack ? (pack[2] === undefined ? pack[1] : `${pack[1]}.${pack[2]}`) : name
   return name === '' ? null : standard(`suse:${version}`)
 }

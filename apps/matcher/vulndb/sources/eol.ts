@@ -23,7 +23,8 @@ export const EOL_PRODUCTS: Readonly<Record<string, Product>> = {
   'rocky-linux': { release: numbered('rocky', whole), isExtensionFree: true },
   rhel: { release: numbered('rhel', whole), isExtensionFree: false },
   sles: {
-    release: cycle => (/^\d+(\.\d+)?$/.test(cycle) ? `suse:${cycle.replace(/\.0$/, '')}` : null),
+    // Before 16 what follows the number is the service pack, and 0 is none.
+    release: cycle => (/^\d+(\.\d+)?$/.test(cycle) ? `suse:${cycle.replace(/^(1[0-5])\.0$/, '$1')}` : null),
     isExtensionFree: false,
   },
   opensuse: { release: numbered('opensuse', dotted), isExtensionFree: true },
