@@ -1,6 +1,6 @@
 import { ptr } from 'bun:ffi'
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { basename } from 'node:path'
 import { type SamplesClient, startSamples } from '../../apps/collector/worker/samples/samples-client.ts'
@@ -50,6 +50,16 @@ describe('the samples thread', () => {
   afterAll(async () => {
     await samples.stop()
     await bus.close()
+  })
+
+  test('it steps back behind the threads that answer agents and judge samples', () => {
+    // The nice value is the nineteenth field, the seventeenth behind the name.
+    const niceOf = (task: string): number =>
+      Number(readFileSync(`/proc/self/task/${task}/stat`, 'utf8').split(') ').at(-1)!.split(' ')[16])
+    const own = niceOf(String(process.pid))
+    const tasks = readdirSync('/proc/self/task').filter(task => task !== String(process.pid))
+    expect(Math.max(...tasks.map(niceOf))).toBe(Math.min(19, own + 5))
+    expect(niceOf(String(process.pid))).toBe(own)
   })
 
   test('[STO-001] samples of the bus are stored under company and server, and read back by metric with their labels', async () => {
