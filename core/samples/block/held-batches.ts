@@ -1,5 +1,5 @@
 // Batches that a block holds, in pages of eight-byte slots. A batch with one point for each series and one time for
-// all, which is nearly every one, takes the bytes of its values (packed-numbers.ts), mostly three or four each; its ids
+// all, which is nearly every one, takes the bytes of its values (packed-numbers.ts), about three each; its ids
 // stand once in a list (series-lists.ts). Any other takes three slots for each point: id, time, value. Pages are shared
 // by the blocks, so that one that fills takes what another gave back.
 import type { EntryReader } from '../../bus/entry.ts'

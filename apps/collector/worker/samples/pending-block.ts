@@ -3,7 +3,7 @@ import { totalmem } from 'node:os'
 import { type BlockScratch, SampleBlock } from '../../../../core/samples/block/sample-block.ts'
 
 /**
- * A block is stored when it was buffered for long enough, or when its points take a 16th of the memory, at some four
+ * A block is stored when it was buffered for long enough, or when its points take a 16th of the memory, at some three
  * bytes for nearly each. While it is stored, the next one fills.
  */
 export const BLOCK_BYTES = Math.min(4 * 1024 ** 3, Math.max(32 * 1024 ** 2, memoryBytes() / 16))
