@@ -7,6 +7,8 @@ import { CallClient } from '../../thread-calls.ts'
 import type { FromSamplesThread, SamplesCalls, SamplesThreadOptions, ToSamplesThread } from './samples-messages.ts'
 
 const STOP_TIMEOUT_MS = 10_000
+/** The runtime ends with a fault when a thread is ended while the embedded engine works on a statement of it. */
+const STOP_TIMEOUT_OF_ENGINE_MS = 60_000
 
 type SamplesClientOptions = SamplesThreadOptions & {
   /** `new URL('./samples-thread.ts', import.meta.url)`, which resolves only in an entry file. */
@@ -124,7 +126,9 @@ export async function startSamples(options: SamplesClientOptions) {
     stop: async (): Promise<void> => {
       if (calls.isEnded) return
       thread.isStopping = true
-      await pTimeout(calls.call('stop'), { milliseconds: STOP_TIMEOUT_MS }).catch(() => null)
+      const isEmbedded = options.clickhouse.startsWith('embedded:')
+      const milliseconds = isEmbedded ? STOP_TIMEOUT_OF_ENGINE_MS : STOP_TIMEOUT_MS
+      await pTimeout(calls.call('stop'), { milliseconds }).catch(() => null)
       calls.failAll('the samples store is closed')
       await endThread(worker)
     },

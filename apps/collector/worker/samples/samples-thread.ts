@@ -47,6 +47,8 @@ const PROBE_MAX_MS = 2_000
 const READING_POLL_MS = 100
 /** A purge waits so long for the block on its way; then the store is down, and the purge is to be called for again. */
 const DRAIN_MAX_MS = 5_000
+/** A stop waits so long for what is buffered: of a large fleet it takes half a minute, and stays on the bus. */
+const STOP_DRAIN_MAX_MS = 7_000
 const say = (message: FromSamplesThread): void => self.postMessage(message)
 
 class SamplesThread {
@@ -301,14 +303,15 @@ class SamplesThread {
   }
 
   /**
-   * Drains the bus to the store when the store answers and no other worker can, then closes both. What is left stays on
-   * the bus.
+   * Drains the bus to the store when the store answers and no other worker can, for some seconds, then closes both.
+   * What is left stays on the bus.
    */
   private async stop(): Promise<void> {
     this.isStopped = true
     this.latest.stop()
     await this.rollups.stop()
-    if (this.bus.isOnlyWorker && this.isMigrated && this.lastError === null) await this.writer.flush()
+    if (this.bus.isOnlyWorker && this.isMigrated && this.lastError === null)
+      await pTimeout(this.writer.flush(), { milliseconds: STOP_DRAIN_MAX_MS, fallback: () => {} })
     this.writer.abort()
     await this.running
     await this.bus.close()
