@@ -49,17 +49,26 @@ class Connection {
 
   constructor(private readonly url: URL) {}
 
-  private open(): Promise<Bun.Socket> {
+  private async open(): Promise<Bun.Socket> {
     const { hostname, port, protocol } = this.url
-    return Bun.connect({
+    const isTls = protocol === 'https:'
+    const shaken = Promise.withResolvers<void>()
+    const socket = await Bun.connect({
       hostname,
       port: Number(port),
-      ...(protocol === 'https:' ? { tls: { rejectUnauthorized: false } } : {}),
+      ...(isTls ? { tls: { rejectUnauthorized: false } } : {}),
       socket: {
         data: (_, bytes) => this.take(bytes),
-        close: () => this.end(),
+        close: () => {
+          shaken.resolve()
+          this.end()
+        },
+        handshake: () => shaken.resolve(),
       },
     })
+    // What is written before the handshake is lost.
+    if (isTls) await shaken.promise
+    return socket
   }
 
   private take(bytes: Uint8Array): void {
