@@ -145,6 +145,16 @@ describe('[RES-247] among addresses of a /12 of which every other is taken', () 
   })
 })
 
+test('[RES-038] to count some hundred thousand rows starts no workers, which takes longer than to count them', async () => {
+  const { client } = hub.hub.database
+  await client`create unlogged table many as select i from generate_series(1, 400000) i`
+  await client`analyze many`
+  const plan = await client`explain select count(*) from many`
+  await client`drop table many`
+  expect(JSON.stringify(plan)).toContain('Seq Scan on many')
+  expect(JSON.stringify(plan)).not.toContain('Gather')
+})
+
 test('[RES-283] a search looks up few documents, for exact, common, misspelled and unknown words', async () => {
   tenant = await hub.tenant()
   const rows = 6_000
