@@ -4,7 +4,7 @@ import { Grouped } from '../../apps/hub/platform/grouped.ts'
 import { until } from '../support/until.ts'
 
 /** Works off numbers when it is told to; the groups that it was given. */
-function rig(groupMax: number, gaps: { firstMs: number; nextMs: number } | null = null) {
+function rig(groupMax: number, gaps: { firstMs: number; nextMs: number; lastMs: number } | null = null) {
   const groups: number[][] = []
   const gates: PromiseWithResolvers<void>[] = []
   const grouped = new Grouped(
@@ -60,7 +60,7 @@ test('when the work fails, those of its group fail and the next go on', async ()
 })
 
 test('those that were answered together and come back one after the other go together again', async () => {
-  const { grouped, groups, gates } = rig(9, { firstMs: 60_000, nextMs: 60_000 })
+  const { grouped, groups, gates } = rig(9, { firstMs: 60_000, nextMs: 60_000, lastMs: 60_000 })
   const first = [1, 2, 3].map(each => grouped.run('a', each))
   await until('the first group began', () => groups.length === 1)
   gates[0]?.resolve()
@@ -81,7 +81,7 @@ test('those that were answered together and come back one after the other go tog
 })
 
 test('one that comes alone after a group waits for the next for a moment, not for as long as for the first', async () => {
-  const { grouped, groups, gates } = rig(9, { firstMs: 60_000, nextMs: 1 })
+  const { grouped, groups, gates } = rig(9, { firstMs: 60_000, nextMs: 1, lastMs: 1 })
   const first = [1, 2, 3].map(each => grouped.run('a', each))
   await until('the first group began', () => groups.length === 1)
   gates[0]?.resolve()
@@ -90,4 +90,21 @@ test('one that comes alone after a group waits for the next for a moment, not fo
   await until('it began', () => groups.length === 2)
   gates[1]?.resolve()
   expect(await alone).toBe(40)
+})
+
+test('the last ones that come back go with as many as before, and do not wait for a whole group', async () => {
+  const { grouped, groups, gates } = rig(9, { firstMs: 60_000, nextMs: 60_000, lastMs: 60_000 })
+  const first = [1, 2, 3].map(each => grouped.run('a', each))
+  await until('the first group began', () => groups.length === 1)
+  const meanwhile = grouped.run('a', 4)
+  gates[0]?.resolve()
+  await Promise.all(first)
+  const again = [5, 6].map(each => grouped.run('a', each))
+  await new Promise(resolve => setImmediate(resolve))
+  expect(groups).toHaveLength(1)
+  again.push(grouped.run('a', 7))
+  await until('they began', () => groups.length === 2)
+  gates[1]?.resolve()
+  expect(await Promise.all([meanwhile, ...again])).toEqual([40, 50, 60, 70])
+  expect(groups[1]).toEqual([4, 5, 6, 7])
 })

@@ -25,7 +25,7 @@ import { lockTreeShared } from './subnet-tree.ts'
 /** Addresses that one transaction gives out at most. */
 const TOGETHER_MAX = 256
 /** Callers that were answered together and ask again come back within less time than this, and after each other. */
-const GAPS = { firstMs: 8, nextMs: 2 }
+const GAPS = { firstMs: 8, nextMs: 3, lastMs: 1 }
 
 type Row = Found<IpAddressRow>
 type Allocation = {

@@ -11,8 +11,11 @@ type Waiting<Ask, Result> = {
 /** What waits for a key, and what is called when one more does. */
 type Queue<Ask, Result> = { readonly asks: Waiting<Ask, Result>[]; arrived: () => void }
 
-/** How long the first of those that come back is waited for, and then each of the others. */
-type Gaps = { readonly firstMs: number; readonly nextMs: number }
+/**
+ * How long the first of those that come back is waited for once they were answered, then each of the others, and the
+ * last ones when as many wait as before.
+ */
+type Gaps = { readonly firstMs: number; readonly nextMs: number; readonly lastMs: number }
 
 export class Grouped<Ask, Result> {
   /** What waits, by key; a key stands here while its work goes on. */
@@ -62,14 +65,51 @@ export class Grouped<Ask, Result> {
   }
 }
 
-/** Waits until as many wait as before, or until nobody came for a while. */
-async function comeBack<Ask, Result>(queue: Queue<Ask, Result>, before: number, gaps: Gaps): Promise<void> {
-  // Who waits already came while the others were at work: those are only now being answered.
-  for (let waitMs = gaps.firstMs; waitMs > 0 && queue.asks.length < before; ) {
-    const { promise, resolve } = Promise.withResolvers<number>()
-    const timer = setTimeout(() => resolve(0), waitMs)
-    queue.arrived = () => resolve(gaps.nextMs)
-    waitMs = await promise
+/**
+ * Waits until as many wait as before, or until nobody came for a while after those before were answered. Who came while
+ * they were at work is no sign that they are back: where some did, the last ones of those that come back are only just
+ * missing, and would wait for a whole group each time.
+ */
+function comeBack<Ask, Result>(
+  queue: Queue<Ask, Result>,
+  before: number,
+  { firstMs, nextMs, lastMs }: Gaps,
+): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const all = before + queue.asks.length
+  let timer: ReturnType<typeof setTimeout> | undefined
+  let state: 'answering' | 'coming' | 'last' | 'over' = 'answering'
+  const end = (): void => {
+    state = 'over'
     clearTimeout(timer)
+    queue.arrived = () => {}
+    resolve()
   }
+  const waitFor = (ms: number): void => {
+    clearTimeout(timer)
+    const known = queue.asks.length
+    // The time may be over because the hub was busy: what came meanwhile is read first.
+    const look = () => {
+      if (state !== 'over' && (state === 'last' || queue.asks.length === known)) end()
+    }
+    timer = setTimeout(() => setImmediate(look), ms)
+  }
+  const look = (): void => {
+    const came = queue.asks.length
+    if (came >= all) end()
+    else if (came >= before) {
+      if (state !== 'last') waitFor(lastMs)
+      state = 'last'
+    } else if (state === 'coming') waitFor(nextMs)
+  }
+  const begin = (): void => {
+    if (state !== 'answering') return
+    state = 'coming'
+    waitFor(queue.asks.length > all - before ? nextMs : firstMs)
+  }
+  queue.arrived = look
+  look()
+  // By then the answers are made that need nothing else.
+  setImmediate(begin)
+  return promise
 }
