@@ -41,7 +41,9 @@ type Allocation = {
 }
 /** An address that is given out, and its row where it was released before. */
 type Given = { readonly address: string; readonly released: Released | null }
-type Done = { readonly rows: readonly Row[]; readonly isRepeated: boolean }
+type Done = { readonly rows: readonly Row[]; readonly isRepeated: boolean; readonly shown: Shown }
+/** Rows as they are answered, by id. */
+type Shown = ReadonlyMap<string, Values>
 /** `held`: somebody else has the subnet, or nobody: who waits for it learns which. */
 type Outcome = Done | ApiError | 'held'
 
@@ -58,7 +60,10 @@ type Turn = {
   /** Below it nothing is free any more, once the addresses are registered. */
   freeFrom: string | null
   rows: Row[]
+  /** Those of its rows that are new. */
+  shown: Shown
 }
+const NONE: Shown = new Map()
 const isOpen = ({ refusal, known, same }: Turn): boolean => refusal === null && known === null && same === null
 
 /** The lowest free addresses, any of them: such asks follow each other without looking at each other's outcome. */
@@ -169,7 +174,10 @@ async function register(tx: Tx, turns: readonly Turn[]): Promise<void> {
       editor: asked.editor,
       values: { ...asked.values, address, vrf: subnet.vrf },
       action: 'allocate',
+      // Blocks inside it give no addresses, and the tree stays as it is.
+      columns: { subnet_id: subnet.id },
     })),
+    rows => showNew(tx, turns, rows),
   )
   const rowOf = new Map(fresh.map((given, at) => [given, made[at]]))
   for (const given of wanted) {
@@ -179,6 +187,20 @@ async function register(tx: Tx, turns: readonly Turn[]): Promise<void> {
     if (row) turn.rows.push(row)
   }
 }
+
+/** Reads what the answers say of new addresses before the commit, while the database has other work to do for it. */
+async function showNew(tx: Tx, turns: readonly Turn[], rows: readonly Row[]): Promise<void> {
+  const ids = new Set(rows.map(({ id }) => id))
+  for (const [language, some] of Map.groupBy(turns, ({ asked }) => asked.editor.language)) {
+    const [first] = some
+    if (!first || rows.length === 0) continue
+    const { hub, companyId } = first.asked.editor
+    const shown = shownById(await presentSome(ipAddressKind, { hub, companyId, language, tx }, rows, ids))
+    for (const turn of some) turn.shown = shown
+  }
+}
+
+const shownById = (shown: readonly Values[]): Shown => new Map(shown.map(row => [String(row.id), row]))
 
 async function takeReleased(tx: Tx, { editor, values }: Allocation, { id, atMs }: Released): Promise<Row> {
   const row = await lockRow(ipAddressKind, tx, editor.companyId, id).catch(orNone)
@@ -243,14 +265,15 @@ async function allocateTogether(tx: Tx, asks: readonly Allocation[], waits: bool
         addresses: [],
         freeFrom: null,
         rows: [],
+        shown: NONE,
       })
   }
   await give(tx, companyId, [...turns.values()], earlier)
   return asks.map((asked): Outcome => {
     const turn = turns.get(asked)
     if (!turn) return waits ? invalidField('subnet_id', 'unknown_reference') : 'held'
-    const { refusal, rows } = turn.same ?? turn
-    return refusal ?? { rows, isRepeated: !isOpen(turn) }
+    const { refusal, rows, shown } = turn.same ?? turn
+    return refusal ?? { rows, shown, isRepeated: !isOpen(turn) }
   })
 }
 
@@ -313,27 +336,20 @@ async function allocateGroup(hub: Hub, asks: readonly Allocation[], waits: boole
 
 type Allocated = { readonly isRepeated: boolean; readonly shown: readonly Values[] }
 /**
- * How an ask ended: the answer, which is read after the commit while others have the subnet. Throws what refuses it.
+ * How an ask ended: the answer. Of what stood before it is read after the commit, while others have the subnet. Throws
+ * what refuses it.
  */
 type Ended = () => Promise<Allocated>
 
-/** The rows that did not stand before: one that was released and is taken again has another version. */
-const newIds = (outcome: Outcome): string[] =>
-  outcome instanceof ApiError || outcome === 'held' || outcome.isRepeated
-    ? []
-    : outcome.rows.flatMap(({ id, version }) => (version === 1 ? [id] : []))
-
 async function workOff(hub: Hub, asks: readonly Allocation[], waits: boolean): Promise<Ended[]> {
   const outcomes = await allocateGroup(hub, asks, waits)
-  const given = outcomes.flatMap(outcome => (outcome instanceof ApiError || outcome === 'held' ? [] : outcome.rows))
-  // Two with one request_id have the same addresses.
-  const all = [...new Map(given.map(row => [row.id, row])).values()]
-  const made = new Set(outcomes.flatMap(newIds))
-  const shownIn = new Map<Language, Promise<ReadonlyMap<string, Values>>>()
-  const showIn = async (companyId: string, language: Language): Promise<ReadonlyMap<string, Values>> => {
-    const shown = await presentSome(ipAddressKind, { hub, companyId, language }, all, made)
-    return new Map(shown.map(row => [String(row.id), row]))
-  }
+  const given = outcomes.flatMap(outcome => (outcome instanceof ApiError || outcome === 'held' ? [] : outcome))
+  // What stood before; two with one request_id have the same addresses.
+  const others = given.flatMap(({ rows, shown }) => rows.filter(({ id }) => !shown.has(id)))
+  const all = [...new Map(others.map(row => [row.id, row])).values()]
+  const shownIn = new Map<Language, Promise<Shown>>()
+  const showIn = async (companyId: string, language: Language): Promise<Shown> =>
+    shownById(all.length === 0 ? [] : await presentSome(ipAddressKind, { hub, companyId, language }, all))
   return asks.map((asked, at): Ended => {
     const { companyId, language } = asked.editor
     const outcome = outcomes[at]!
@@ -342,11 +358,11 @@ async function workOff(hub: Hub, asks: readonly Allocation[], waits: boolean): P
     const known = shownIn.get(language) ?? showIn(companyId, language)
     shownIn.set(language, known)
     return async () => {
-      const shown = await known
+      const stood = await known
       return {
         isRepeated: outcome.isRepeated,
         shown: outcome.rows.flatMap(({ id }): Values[] => {
-          const row = shown.get(id)
+          const row = outcome.shown.get(id) ?? stood.get(id)
           return row ? [row] : []
         }),
       }

@@ -89,10 +89,9 @@ async function beforeInserts(writes: readonly NewWrite<IpAddressRow>[]): Promise
     write.next.name = write.next.address
     if (isOver(write)) write.faults.set('reserved_until', words('future'))
   }
-  await findSubnets(
-    first.tx,
-    writes.map(({ next }) => next),
-  )
+  const rows = writes.map(({ next }) => next)
+  if (rows.every(({ subnet_id }) => subnet_id !== null)) await findSeen(first.tx, rows)
+  else await findSubnets(first.tx, rows)
 }
 
 // The database counts a new address in the row of its subnet, which whoever gives out its addresses holds: it is locked
@@ -126,6 +125,27 @@ async function findSubnets(tx: Tx, addresses: readonly Write<IpAddressRow>['next
     if (!next) continue
     next.subnet_id = subnet_id
     next.last_seen_at = seen_at === null ? null : new Date(seen_at)
+  }
+}
+
+const SEEN = fixedStatement<'companyId' | 'addresses'>(
+  value => sql`
+    select x.place, s.seen_at from jsonb_to_recordset(${value('addresses')}::jsonb) as x (place int, address inet),
+      lateral (select max(last_seen_at) as seen_at from ip_observations
+        where company_id = ${value('companyId')}::uuid and address = x.address) s
+    where s.seen_at is not null`,
+)
+
+/** When each address was seen, whose subnet is known and held already. */
+async function findSeen(tx: Tx, addresses: readonly Write<IpAddressRow>['next'][]): Promise<void> {
+  const companyId = addresses[0]?.company_id ?? ''
+  const asked = addresses.map(({ address }, place) => ({ place, address }))
+  const found = await tx.db.execute<{ place: number; seen_at: Date | string }>(
+    SEEN({ companyId, addresses: JSON.stringify(asked) }),
+  )
+  for (const { place, seen_at } of found) {
+    const next = addresses[place]
+    if (next) next.last_seen_at = new Date(seen_at)
   }
 }
 

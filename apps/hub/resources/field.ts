@@ -74,6 +74,14 @@ export type Field<T = unknown> = Traits & {
 
 export type Fields = Readonly<Record<string, Field>>
 
+const entriesOf = new WeakMap<Fields, readonly (readonly [name: string, field: Field])[]>()
+/** The fields with their names. Rows are written and shown by the dozen, and to list the fields anew costs as much. */
+export function namedFields(fields: Fields): readonly (readonly [name: string, field: Field])[] {
+  const known = entriesOf.get(fields) ?? Object.entries(fields)
+  entriesOf.set(fields, known)
+  return known
+}
+
 /** A column that is never null unless the field may be. */
 type Constrained = PgColumnBuilderBase & { notNull(): PgColumnBuilderBase }
 type OneColumn = Traits & { readonly fallback?: unknown; readonly to?: string }

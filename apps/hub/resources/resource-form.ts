@@ -4,7 +4,7 @@ import { isObject, type Unchecked } from '../../../core/json-object.ts'
 import { ApiError } from '../platform/http/api-error.ts'
 import { type Words, words } from '../platform/http/api-texts.ts'
 import { faultsError, parseBody } from '../platform/http/request-schema.ts'
-import type { Values } from './field.ts'
+import { namedFields, type Values } from './field.ts'
 import { bodyOf, type Form, type Kind, writableFields } from './kind.ts'
 
 type FormMode = 'create' | 'change'
@@ -100,13 +100,15 @@ export async function under<T>(
 /** The columns of given values. */
 export function storedOf(kind: Pick<Kind, 'fields'>, values: Unchecked, seal: (secret: string) => string): Values {
   const columns: Record<string, unknown> = {}
-  for (const [name, { store }] of Object.entries(kind.fields))
+  for (const [name, { store }] of namedFields(kind.fields))
     if (Object.hasOwn(values, name)) Object.assign(columns, store(values[name], name, seal))
   return columns
 }
 
 /** The columns of a resource for which nothing was given. */
 export function emptyOf(kind: Pick<Kind, 'fields'>, seal: (secret: string) => string): Values {
-  const values = Object.fromEntries(Object.entries(kind.fields).map(([name, { fallback }]) => [name, fallback]))
-  return storedOf(kind, values, seal)
+  const columns: Record<string, unknown> = {}
+  for (const [name, { store, fallback }] of namedFields(kind.fields))
+    Object.assign(columns, store(fallback, name, seal))
+  return columns
 }

@@ -11,7 +11,7 @@ import {
   time,
   wordOf,
 } from '../platform/http/response-schema.ts'
-import type { Values } from './field.ts'
+import { namedFields, type Values } from './field.ts'
 import { healths, type Kind, origins } from './kind.ts'
 import { type Found, healthShown } from './resource-rows.ts'
 
@@ -78,8 +78,7 @@ const person = (personId: string | null, name: string | null) =>
 
 /** The members that a row has by itself. */
 export function presentRow({ fields }: Pick<Kind, 'fields'>, row: Found, isShow: boolean): Values {
-  const ofRow = Object.entries(fields).map(([name, { show, showOnly }]) => (showOnly && !isShow ? {} : show(row, name)))
-  return {
+  const shown = {
     id: row.id,
     company_id: row.company_id,
     version: row.version,
@@ -91,6 +90,8 @@ export function presentRow({ fields }: Pick<Kind, 'fields'>, row: Found, isShow:
     created_at: row.created_at,
     updated_at: row.updated_at,
     deleted_at: row.deleted_at,
-    ...Object.assign({}, ...ofRow),
   }
+  for (const [name, { show, showOnly }] of namedFields(fields))
+    if (isShow || !showOnly) Object.assign(shown, show(row, name))
+  return shown
 }

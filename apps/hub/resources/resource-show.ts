@@ -1,4 +1,5 @@
 // The answer for rows of a kind: what hooks derive, and for one resource its conditions and runs.
+import type { Tx } from '../platform/db/transaction.ts'
 import type { Language } from '../platform/http/api-texts.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { conditionsOf } from './conditions.ts'
@@ -9,17 +10,21 @@ import type { Found } from './resource-rows.ts'
 import { lastRuns, presentRun } from './runs.ts'
 
 const NONE: ReadonlySet<string> = new Set()
-type Asker = Pick<RouteContext, 'hub' | 'companyId'>
+type Asker = Pick<RouteContext, 'hub' | 'companyId'> & {
+  /** The transaction to read in, where the rows are not committed yet. */
+  readonly tx?: Tx
+}
 
 async function derivedOf(
   kind: Kind,
-  { hub, companyId }: Asker,
+  { hub, companyId, tx }: Asker,
   rows: readonly CommonRow[],
   isShow: boolean,
   made: ReadonlySet<string>,
 ) {
   return (
-    (await kind.hooks.derive?.(hub.database.db, { hub, companyId }, rows, isShow, made)) ?? new Map<string, Values>()
+    (await kind.hooks.derive?.(tx?.db ?? hub.database.db, { hub, companyId }, rows, isShow, made)) ??
+    new Map<string, Values>()
   )
 }
 
@@ -37,8 +42,8 @@ export async function presentSome<Row extends CommonRow>(
   made: ReadonlySet<string> = NONE,
 ): Promise<Values[]> {
   const kind = typed as Kind
-  const { hub, companyId, language } = asker
-  const { db } = hub.database
+  const { hub, companyId, language, tx } = asker
+  const { db } = tx ?? hub.database
   const ids = rows.flatMap(({ id }) => (made.has(id) ? [] : [id]))
   const [derived, conditions, runs] = await Promise.all([
     derivedOf(kind, asker, rows, true, made),

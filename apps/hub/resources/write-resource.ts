@@ -8,7 +8,7 @@ import { writeAudits } from '../audit/audit.ts'
 import { changesBetween } from '../audit/masked-changes.ts'
 import { sqlState, violatedUniqueIndex } from '../platform/db/connect.ts'
 import type { AuditChanges } from '../platform/db/schema-identity.ts'
-import { type Tx, uuidList } from '../platform/db/transaction.ts'
+import { type Tx, together, uuidList } from '../platform/db/transaction.ts'
 import { ApiError, invalid, invalidField, notFound } from '../platform/http/api-error.ts'
 import { type Words, words } from '../platform/http/api-texts.ts'
 import { faultsError } from '../platform/http/request-schema.ts'
@@ -16,7 +16,7 @@ import { refreshHealth } from './conditions.ts'
 import { beyond, beyondLimit } from './count-limit.ts'
 import type { Editor } from './editor.ts'
 import type { Values } from './field.ts'
-import type { CommonRow, Kind, NewWrite, Notes } from './kind.ts'
+import { type CommonRow, type Kind, type NewWrite, type Notes, writableFields } from './kind.ts'
 import { type Change, partsOf, referenceFaultsOf, refuseInUse } from './references.ts'
 import { emptyOf, storedOf } from './resource-form.ts'
 import { type Found, findRow, lockRow, rowsOfIds, storedRows } from './resource-rows.ts'
@@ -49,11 +49,11 @@ export function checkVersion({ version }: Pick<CommonRow, 'version'>, { ifMatch,
 }
 
 /** What a row shows of its fields, for the audit log: never a secret. */
-const recordOf = (kind: Kind, row: Values): Unchecked =>
-  Object.assign(
-    {},
-    ...Object.entries(kind.fields).map(([name, { show, readOnly }]) => (readOnly ? {} : show(row, name))),
-  )
+function recordOf(kind: Kind, row: Values): Unchecked {
+  const record: Record<string, unknown> = {}
+  for (const [name, { show }] of writableFields(kind)) Object.assign(record, show(row, name))
+  return record
+}
 
 const subjectOf = ({ info }: Kind, { id, name }: CommonRow) => ({ type: info.kind, id, name })
 
@@ -117,6 +117,8 @@ type CreateOptions = {
   readonly id?: string
   /** The verb of the audit entry. */
   readonly action?: string
+  /** Columns that no request gives, which are known already. */
+  readonly columns?: Values
 }
 /** A resource to create of values that were parsed (`parseForm`). */
 export type NewResource = CreateOptions & { readonly editor: Editor; readonly values: Unchecked }
@@ -129,13 +131,14 @@ type Pending = Omit<NewWrite<CommonRow>, 'next'> & {
 }
 
 function pendingOf(tx: Tx, kind: Kind, resource: NewResource): Pending {
-  const { editor, values, origin = 'manual', parentId, id = randomUUID(), action = 'create' } = resource
+  const { editor, values, origin = 'manual', parentId, id = randomUUID(), action = 'create', columns } = resource
   const { hub, companyId, userId } = editor
   const seal = (secret: string) => hub.sealer.seal(secret)
   const now = new Date(hub.now())
   const next = {
     ...emptyOf(kind, seal),
     ...storedOf(kind, values, seal),
+    ...columns,
     ...(kind.parent ? { [kind.parent.column]: parentId } : {}),
     id,
     company_id: companyId,
@@ -252,12 +255,14 @@ const recordNew = (kind: Kind, tx: Tx, made: readonly { readonly write: Pending;
 
 /**
  * Creates resources of one company, with statements for all of them together where the kind can. An error stands in the
- * place of one that is refused: then the transaction must not be committed, for others were written.
+ * place of one that is refused: then the transaction must not be committed, for others were written. `beside` is done
+ * with what was made while its entries are written, for a kind whose hooks change nothing after that.
  */
 export async function insertResources<Row extends CommonRow>(
   tx: Tx,
   typed: Kind<Row>,
   resources: readonly NewResource[],
+  beside: (made: readonly Found<Row>[]) => Promise<unknown> = async () => {},
 ): Promise<(Found<Row> | ApiError)[]> {
   const kind = typed as Kind
   const { hooks } = kind
@@ -280,11 +285,11 @@ export async function insertResources<Row extends CommonRow>(
     return row ? [{ write, editor: write.editor, row }] : []
   })
   await afterInserts(kind, tx, made)
-  await recordNew(kind, tx, made)
+  // They are rows of the kind, whose type `Row` has.
+  await together([beside(made.map(({ row }) => row as Found<Row>)), recordNew(kind, tx, made)])
   const isChanged = hooks.afterWrite !== undefined || hooks.afterInserts !== undefined
   const after = isChanged ? await rowsOfIds(kind, tx.db, editor.companyId, ids) : []
   for (const row of after) rows.set(row.id, row)
-  // They are rows of the kind, whose type `Row` has.
   return writes.map(write => refused.get(write) ?? (rows.get(write.id) as Found<Row> | undefined) ?? notFound())
 }
 
