@@ -421,6 +421,18 @@ describe('addresses', () => {
     expect(await ids('seen=1')).toEqual([])
   })
 
+  test('one that is given out says who saw it long ago, and its subnet', async () => {
+    await company()
+    const agent = await server()
+    const one = await data(call('POST', '/subnets', { cidr: '10.62.0.0/29' }))
+    await data(call('POST', '/subnets', { cidr: '10.62.0.4/30' }))
+    await observe(agent, '10.62.0.1', 40 * 86_400)
+    const [first, second] = (await allocate(one.id, { count: 2 })).body.data
+    expect([first.address, first.subnet_id, first.seen[0]?.server.id]).toEqual(['10.62.0.1', one.id, agent])
+    expect([second.address, second.subnet_id, second.seen]).toEqual(['10.62.0.2', one.id, []])
+    expect((await data(call('GET', '/ips?seen=1'))).map((row: Json) => row.id)).toEqual([first.id])
+  })
+
   test('[RES-228] [RES-229] [RES-232] [RES-231] all or none, once a request, from either end, neighbours', async () => {
     await company()
     const one = await subnet('10.0.0.0/28')
