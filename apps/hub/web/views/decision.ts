@@ -4,8 +4,8 @@ import type { RuleAlerting, SeriesAlerting } from '../../../../core/admin-api/al
 export type Decision = {
   /** The collector's own words, in English. */
   readonly decision: string
-  /** None: the rule covers no series of the server. */
-  readonly state: SeriesAlerting['state'] | 'none'
+  /** None: the rule covers no series of the server; unjudged: it has judged no value of the series yet. */
+  readonly state: SeriesAlerting['state'] | 'none' | 'unjudged'
   readonly lastValue: number | null
   /** It fires since the series is silent. */
   readonly isSilent: boolean
@@ -14,8 +14,12 @@ export type Decision = {
   readonly suppressedBy: SeriesAlerting['suppressed_by']
 }
 
+/** Of which nothing was judged is not well: nothing is known of it. */
+const stateOf = ({ state, last_value: value }: SeriesAlerting): Decision['state'] =>
+  state === 'ok' && value === null ? 'unjudged' : state
+
 export const decisionOfSeries = (series: SeriesAlerting): Decision => ({
-  ...{ decision: series.decision, state: series.state, lastValue: series.last_value },
+  ...{ decision: series.decision, state: stateOf(series), lastValue: series.last_value },
   ...{ isSilent: series.no_data, isFlapping: series.flapping, suppressedBy: series.suppressed_by },
 })
 

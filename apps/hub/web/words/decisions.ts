@@ -18,6 +18,10 @@ export const decisionsWords = {
     en: 'Now it is open because the series sends nothing.',
     vi: 'Hiện tại cảnh báo mở vì chuỗi đo không gửi dữ liệu.',
   },
+  now_unjudged: {
+    en: 'No value of this series has been judged yet.',
+    vi: 'Chưa xét giá trị nào của chuỗi đo này.',
+  },
   now_none: {
     en: 'Now the rule judges no series of this server.',
     vi: 'Hiện tại quy tắc không xét chuỗi đo nào của máy chủ này.',

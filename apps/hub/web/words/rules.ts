@@ -71,6 +71,8 @@ export const rulesWords = {
   now_firing: { en: 'firing', vi: 'đang báo' },
   now_pending: { en: 'pending', vi: 'đang chờ' },
   now_ok: { en: 'OK', vi: 'bình thường' },
+  now_unjudged: { en: 'no value yet', vi: 'chưa có giá trị' },
+  now_not_of_now: { en: 'OK when last seen', vi: 'bình thường lần cuối' },
   now_none: { en: 'not judged', vi: 'không xét' },
   now_unknown: { en: 'The collector does not say', vi: 'Bộ thu thập không trả lời' },
   no_agent: { en: 'No agent reports for it', vi: 'Không có agent gửi số liệu' },

@@ -22,6 +22,8 @@ export const serverTabWords = {
   state: { en: 'State', vi: 'Trạng thái' },
   decision: { en: 'Decision', vi: 'Quyết định' },
   rule_ok: { en: 'OK', vi: 'Bình thường' },
+  rule_unjudged: { en: 'No value yet', vi: 'Chưa có giá trị' },
+  rule_not_of_now: { en: 'OK when last seen', vi: 'Bình thường lần cuối' },
   rule_pending: { en: 'Waits', vi: 'Đang chờ' },
   rule_firing: { en: 'Fires', vi: 'Kích hoạt' },
   rule_uncovered: { en: 'Covers nothing here', vi: 'Không áp dụng ở đây' },

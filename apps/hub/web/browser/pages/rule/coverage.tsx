@@ -13,7 +13,7 @@ const t = textsOf(rulesWords)
 
 type Props = { readonly data: RuleView }
 
-const MARKS = { pending: 'warning', ok: 'ok', none: 'unknown' } as const
+const MARKS = { pending: 'warning', ok: 'ok', none: 'unknown', unjudged: 'unknown' } as const
 
 /** What the rule does on a server, and why. */
 function OnServer({ server, data }: { readonly server: CoveredServer; readonly data: RuleView }) {
@@ -24,10 +24,12 @@ function OnServer({ server, data }: { readonly server: CoveredServer; readonly d
   if (rule.kind === 'agent_down') return <StateMark state={server.connectivity} />
   if (server.now === null) return <span class="muted">{t('now_unknown')}</span>
   const { state } = server.now
-  const mark: MarkedState = state === 'firing' ? rule.severity : MARKS[state]
+  // What a server said last is not what it is like now.
+  const isOfNow = state !== 'ok' || server.connectivity === 'online'
+  const mark: MarkedState = state === 'firing' ? rule.severity : isOfNow ? MARKS[state] : 'unknown'
   return (
     <>
-      <StateMark state={mark} isOutlined={state === 'pending'} text={t(`now_${state}`)} />
+      <StateMark state={mark} isOutlined={state === 'pending'} text={t(isOfNow ? `now_${state}` : 'now_not_of_now')} />
       <DecisionText now={server.now} unit={rule.unit} />
     </>
   )

@@ -86,16 +86,20 @@ function AlertsInRange({ view }: { readonly view: ViewState<AlertsView> }) {
 
 type DecisionRow = DecisionsView['rows'][number]
 
-const DecisionState = ({ state }: Pick<DecisionRow, 'state'>) => {
+/** `isOfNow`: the server reports. What one that is lost said last is not what it is like now. */
+type RowProps = { readonly row: DecisionRow; readonly isOfNow: boolean }
+
+const DecisionState = ({ row: { state }, isOfNow }: RowProps) => {
   if (state === 'none') return <span class="muted">{t('rule_uncovered')}</span>
+  if (state === 'ok' && !isOfNow) return <StateMark state="unknown" text={t('rule_not_of_now')} />
   const mark = state === 'firing' ? 'critical' : state === 'ok' ? 'ok' : 'unknown'
   return <StateMark state={mark} text={t(`rule_${state}`)} />
 }
 
-const DecisionCells = ({ row }: { readonly row: DecisionRow }) => (
+const DecisionCells = ({ row, isOfNow }: RowProps) => (
   <tr>
     <td>
-      <DecisionState state={row.state} />
+      <DecisionState row={row} isOfNow={isOfNow} />
     </td>
     <th scope="row" class="text">
       {row.ruleName ?? row.ruleId}
@@ -113,7 +117,7 @@ const DecisionCells = ({ row }: { readonly row: DecisionRow }) => (
   </tr>
 )
 
-function Decisions({ serverId }: { readonly serverId: string }) {
+function Decisions({ serverId, server }: Pick<TabProps, 'serverId' | 'server'>) {
   const view = useView<DecisionsView>('server-decisions', { server: serverId })
   if (view.data === null)
     return view.fault === null ? <Skeleton lines={3} /> : <Fault fault={view.fault} onRetry={view.reload} />
@@ -133,7 +137,11 @@ function Decisions({ serverId }: { readonly serverId: string }) {
         </thead>
         <tbody>
           {rows.map(row => (
-            <DecisionCells row={row} key={`${row.ruleId} ${row.seriesKey}`} />
+            <DecisionCells
+              row={row}
+              isOfNow={server.connectivity === 'online'}
+              key={`${row.ruleId} ${row.seriesKey}`}
+            />
           ))}
         </tbody>
       </table>
@@ -141,7 +149,7 @@ function Decisions({ serverId }: { readonly serverId: string }) {
   )
 }
 
-export function AlertsTab({ serverId }: TabProps) {
+export function AlertsTab({ serverId, server }: TabProps) {
   const { from, to } = shownEnds()
   const view = useView<AlertsView>('server-alerts', { server: serverId, from, to })
   return (
@@ -157,7 +165,7 @@ export function AlertsTab({ serverId }: TabProps) {
       {view.data === null && view.fault === null ? null : (
         <section aria-labelledby="decisions">
           <h2 id="decisions">{t('decisions')}</h2>
-          <Decisions serverId={serverId} />
+          <Decisions serverId={serverId} server={server} />
         </section>
       )}
     </>
