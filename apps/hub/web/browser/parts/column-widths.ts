@@ -5,6 +5,7 @@
 import type { RefObject } from 'preact'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { density } from '../frame/preferences.ts'
+import { fittedWidths } from './fitted-widths.ts'
 
 /** On a phone a row is a card. */
 const isOfCards = matchMedia('(max-width: 760px)')
@@ -36,11 +37,14 @@ function widthsOf(table: HTMLTableElement): Widths {
   const find = (): void => {
     delete table.dataset.kept
     if (isOfCards.matches || table.tHead === null || table.querySelector('tbody tr[data-key]') === null) return
-    const heads = [...(table.tHead.rows[0]?.cells ?? [])]
-    const widths = heads.map(head => head.getBoundingClientRect().width).filter(width => width > 0)
+    const heads = [...(table.tHead.rows[0]?.cells ?? [])].filter(head => head.getBoundingClientRect().width > 0)
+    const found = heads.map(head => head.getBoundingClientRect().width)
+    table.dataset.kept = ''
+    // Kept, the table is as wide as its place; one of chosen columns is scrolled instead.
+    const place = table.closest('.wide-table') === null ? table.clientWidth : Number.POSITIVE_INFINITY
+    const widths = fittedWidths(found, place, column => heads[column]?.matches('.number, .select, .acts') === false)
     table.style.setProperty('--columns', widths.map(width => `${width}px`).join(' '))
     table.style.setProperty('--columns-width', `${widths.reduce((sum, width) => sum + width, 0)}px`)
-    table.dataset.kept = ''
     const cut = cutCells()
     full = new Set(cut.map(([column]) => column))
     clip(cut)
