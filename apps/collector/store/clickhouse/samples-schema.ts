@@ -5,6 +5,7 @@ import runs from '../../../../sql/samples/0003_runs.sql' with { type: 'text' }
 import views from '../../../../sql/samples/0004_views.sql' with { type: 'text' }
 import sync from '../../../../sql/samples/0005_sync.sql' with { type: 'text' }
 import shapes from '../../../../sql/samples/0006_shapes.sql' with { type: 'text' }
+import blocks from '../../../../sql/samples/0007_blocks.sql' with { type: 'text' }
 import cluster from '../../../../sql/samples/cluster.sql' with { type: 'text' }
 import type { ClickHouse } from './clickhouse.ts'
 
@@ -22,10 +23,14 @@ const STEPS: readonly Step[] = [
   { sql: views },
   { sql: sync },
   { sql: shapes },
+  { sql: blocks },
 ]
 export const SAMPLES_SCHEMA_VERSION = STEPS.length
-/** The same on a cluster, of which there is no store of an earlier version. */
-const CLUSTER_STEPS: readonly (readonly [version: number, step: Step])[] = [[6, { sql: cluster }]]
+/** The same on a cluster, of which there is no store of an earlier version than 6. */
+const CLUSTER_STEPS: readonly (readonly [version: number, step: Step])[] = [
+  [6, { sql: cluster }],
+  [7, { sql: blocks }],
+]
 
 /** A store that this program must not touch. The message is for the operator. */
 export class SamplesStoreRefused extends Error {}
@@ -53,6 +58,8 @@ async function run(store: ClickHouse, step: string, mayGoOn: () => void): Promis
     const sql = statement
       .trim()
       .replaceAll('{db}', store.database)
+      .replaceAll('{_local}', store.cluster === null ? '' : '_local')
+      .replaceAll('{on_cluster}', store.cluster === null ? '' : `ON CLUSTER '${store.cluster}'`)
       .replaceAll('{cluster}', store.cluster ?? '')
     if (sql === '') continue
     mayGoOn()
