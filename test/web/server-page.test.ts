@@ -196,13 +196,25 @@ describe('the page of a server', () => {
     await page.getByText('server.create').waitFor()
   }, 120_000)
 
-  test('a silence of four hours, and its end; maintenance until it is ended', async () => {
+  const silences = async () => (await site.api('GET', '/api/v1/monitoring/silences?status=active')).body
+  const silenceBySite = async (more: object): Promise<void> => {
+    const { status } = await site.api('POST', '/api/v1/monitoring/silences', {
+      ...{ ends_at: new Date(Date.now() + HOUR_MS).toISOString(), reason: 'works in the hall', ...more },
+    })
+    expect(status).toBe(201)
+  }
+
+  test('a silence of four hours that says first what it covers, and its end; maintenance until it is ended', async () => {
     await open()
     await page.getByRole('button', { name: 'Silence…' }).click()
-    await page.getByLabel('Reason').fill('disk is being moved')
-    await page.getByRole('button', { name: 'Save' }).click()
+    const dialog = page.getByRole('dialog', { name: 'New silence' })
+    await dialog.getByText(/^Silences 1 server with \d+ open alerts?\.$/).waitFor()
+    await dialog.getByText('Servers: db-primary').waitFor()
+    await dialog.getByLabel('Reason').fill('disk is being moved')
+    await dialog.getByRole('button', { name: 'Silence' }).click()
     await page.getByText(/^Silenced until/).waitFor()
-    const { body } = await site.api('GET', '/api/v1/monitoring/silences?status=active')
+    await page.getByRole('button', { name: 'Take it back' }).waitFor()
+    const body = await silences()
     expect(body.data).toMatchObject([{ scope: { server_ids: [serverId] }, reason: 'disk is being moved' }])
     expect(Date.parse(body.data[0].ends_at) - Date.parse(body.data[0].starts_at)).toBeGreaterThan(3.9 * HOUR_MS)
     await page.getByRole('button', { name: 'End the silence' }).click()
@@ -213,6 +225,48 @@ describe('the page of a server', () => {
     await page.getByRole('button', { name: 'End maintenance' }).click()
     await page.getByRole('button', { name: 'End maintenance' }).waitFor({ state: 'detached' })
     expect((await site.api('GET', `/api/v1/servers/${serverId}`)).body.data.status).toBe('active')
+  }, 120_000)
+
+  test('an own end is of the zone that times are shown in; a silence of one rule does not silence the server', async () => {
+    const { body: rules } = await site.api('GET', '/api/v1/monitoring/rules')
+    await silenceBySite({ scope: { server_ids: [serverId] }, rule_ids: [rules.data[0].id] })
+    await open()
+    await page.evaluate("localStorage.setItem('times', 'utc')")
+    await open()
+    await page.getByRole('button', { name: 'Maintenance…' }).click()
+    await page.getByRole('combobox', { name: 'For' }).selectOption('until…')
+    const ends = new Date(Date.now() + 30 * HOUR_MS).toISOString().slice(0, 16)
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText('UTC', { exact: true }).waitFor()
+    await dialog.getByLabel('Until').fill(ends)
+    await dialog.getByLabel('Reason').fill('New disks')
+    expect(await page.getByText(/^Silenced until/).count()).toBe(0)
+    await dialog.getByRole('button', { name: 'Save' }).click()
+    await page.getByText(/^Silenced until/).waitFor()
+    const made = (await silences()).data.find((each: { reason: string }) => each.reason === 'New disks')
+    expect(Date.parse(made.ends_at)).toBe(Date.parse(`${ends}Z`))
+    await page.getByRole('button', { name: 'End the silence' }).click()
+    await page.getByText(/^Silenced until/).waitFor({ state: 'detached' })
+    await page.evaluate("localStorage.removeItem('times')")
+  }, 120_000)
+
+  test('a silence of more servers than this one is not ended without a word about them, one that comes again neither', async () => {
+    const again = { frequency: 'daily', until: null, time_zone: 'UTC' }
+    await silenceBySite({
+      scope: { all: true },
+      recurrence: again,
+      starts_at: new Date(Date.now() - 60_000).toISOString(),
+    })
+    await open()
+    await page.getByText(/^Silenced until/).waitFor()
+    await page.getByRole('button', { name: 'End the silence' }).click()
+    const dialog = page.getByRole('dialog', { name: 'End the silence' })
+    await dialog
+      .getByText('It covers all servers of the company: it ends for all of them. It does not come again')
+      .waitFor()
+    expect((await silences()).meta.total).toBe(2)
+    await dialog.getByRole('button', { name: 'End the silence' }).click()
+    await page.getByText(/^Silenced until/).waitFor({ state: 'detached' })
   }, 120_000)
 
   test('its record is edited, what the API refuses stands at its field; deleting asks for the name, and is undone', async () => {

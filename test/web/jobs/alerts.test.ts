@@ -272,6 +272,29 @@ test('a silence is found by its server, is ended, and is made again as it was', 
     .filter((each: Json) => each.reason === hour.reason)
     .map((each: Json) => [each.starts_at, each.ends_at].map(at => new Date(at).toISOString()))
   expect(recurring).toEqual([[first.starts_at, first.ends_at]])
+  // One of a week: of named servers and a rule that is found by its name, on chosen days.
+  await page.getByRole('button', { name: 'New silence' }).click()
+  const weekly = page.getByRole('dialog', { name: 'New silence' })
+  await weekly.getByLabel('Which servers').selectOption('by name')
+  await weekly.getByRole('combobox', { name: 'Add a server' }).fill('swapp')
+  await weekly.getByRole('option', { name: 'swapped' }).click()
+  await weekly.getByRole('combobox', { name: 'Only of a rule' }).fill('zone of')
+  await weekly.getByRole('option', { name: 'Zone of load' }).click()
+  await weekly.getByText(/^Silences 1 server with/).waitFor()
+  await weekly.getByLabel('Repeat', { exact: true }).selectOption('every week')
+  await weekly.getByLabel('Fri').check()
+  await weekly.getByLabel('Mon').check()
+  await weekly.getByLabel('Reason').fill('Sweep of the week')
+  await weekly.getByRole('button', { name: 'Silence' }).click()
+  await row('Sweep of the week').getByText('every week, Mon, Fri').waitFor()
+  const swept = (await tenant.call('GET', '/monitoring/silences')).body.data.find(
+    (each: Json) => each.reason === 'Sweep of the week',
+  )
+  expect([swept.scope.server_ids, swept.rule_ids, swept.recurrence.weekdays]).toEqual([
+    [serverId],
+    rule_ids.slice(0, 1),
+    [1, 5],
+  ])
   await row(hour.reason).getByRole('button', { name: 'Extend by 1 h' }).click()
   await page.getByText('Each time it ends 1 h later.').waitFor()
   // What is refused is said with a way on, and what was shown before is not taken for the answer.
@@ -568,4 +591,20 @@ test('markup, marks that turn the direction, emoji and formulas in names are tex
   expect(line).toContain(",'=HYPERLINK(1);zz,")
   expect(faults).toEqual([])
   await page.context().close()
+}, 120_000)
+
+/** A name without a place to break it, as wide as names may be. */
+const WIDE = 'W'.repeat(200)
+
+test('names as long as they may be push no column of a list off the screen', async () => {
+  await newAlert(WIDE, { name: `High ${WIDE}` })
+  for (const path of ['/alerts', '/servers', '/rules']) {
+    const { page } = await visit(path)
+    await page.getByRole('row', { name: /WWW/ }).waitFor()
+    const heads = page.locator('main thead th:visible')
+    const last = (await heads.nth((await heads.count()) - 1).boundingBox())!
+    expect([path, last.x + last.width <= 1280 && last.width > 40]).toEqual([path, true])
+    expect([path, await page.evaluate('document.documentElement.scrollWidth <= innerWidth')]).toEqual([path, true])
+    await page.context().close()
+  }
 }, 120_000)

@@ -149,6 +149,24 @@ export function fullTime(atMs: number): string {
   return own === other ? own : `${own} · ${other}`
 }
 
+/** A day of the week, 1 for Monday to 7 for Sunday. */
+export const weekdayText = (day: number): string =>
+  new Intl.DateTimeFormat(locale, { weekday: 'short', timeZone: 'UTC' }).format(Date.UTC(2024, 0, day))
+
+/** The zone in which times are shown and typed, as `GMT+7` or `UTC`: as it is now. */
+export const shownZone = (): string =>
+  new Intl.DateTimeFormat(locale, { timeZoneName: 'short', ...(isUtc.value ? { timeZone: 'UTC' } : {}) })
+    .formatToParts(nowMs())
+    .find(({ type }) => type === 'timeZoneName')?.value ?? ''
+
+/** What a field for a local time takes, in the zone that times are shown in, and what was typed into one. */
+export function fieldText(atMs: number): string {
+  const date = new Date(atMs)
+  const shiftMs = isUtc.value ? 0 : date.getTimezoneOffset() * 60_000
+  return new Date(atMs - shiftMs).toISOString().slice(0, 16)
+}
+export const instantOfField = (text: string): number => Date.parse(isUtc.value ? `${text}Z` : text)
+
 /** The time of day; with the day when that is not today. */
 export function whenText(atMs: number, toMs: number): string {
   const isToday = dayText(atMs) === dayText(toMs) && yearOf(atMs) === yearOf(toMs)

@@ -2,11 +2,6 @@
 import type { Texts } from './words.ts'
 
 export const serverDialogWords = {
-  silence_title: { en: 'Silence {name}', vi: 'Tắt tiếng {name}' },
-  silence_text: {
-    en: 'Alerts of this server are kept and nobody is told. Now {count} {count|is|are} open.',
-    vi: 'Cảnh báo của máy chủ này vẫn được lưu nhưng không báo cho ai. Hiện có {count} cảnh báo đang mở.',
-  },
   maintenance_title: { en: 'Maintenance of {name}', vi: 'Bảo trì {name}' },
   maintenance_text: {
     en: 'Meanwhile alerts of this server are kept and nobody is told.',
@@ -14,10 +9,11 @@ export const serverDialogWords = {
   },
   maintenance_reason: { en: 'Maintenance', vi: 'Bảo trì' },
   begin_maintenance: { en: 'until I end it', vi: 'đến khi tôi kết thúc' },
-  silence_for: { en: 'For', vi: 'Trong' },
   maintenance_for: { en: 'For', vi: 'Trong' },
   for_hours: { en: '{n} {n|hour|hours}', vi: '{n} giờ' },
   for_days: { en: '{n} {n|day|days}', vi: '{n} ngày' },
+  until_own: { en: 'until…', vi: 'đến lúc…' },
+  ends: { en: 'Until', vi: 'Đến' },
   reason: { en: 'Reason', vi: 'Lý do' },
   edit_title: { en: 'Edit {name}', vi: 'Sửa {name}' },
   notes: { en: 'Notes', vi: 'Ghi chú' },

@@ -18,6 +18,7 @@ export const serverWords = {
   open_alerts: { en: '{count} open {count|alert|alerts}', vi: '{count} cảnh báo đang mở' },
   no_open_alerts: { en: 'No open alerts', vi: 'Không có cảnh báo đang mở' },
   silenced_until: { en: 'Silenced until {time}', vi: 'Tắt tiếng đến {time}' },
+  notes: { en: 'Notes', vi: 'Ghi chú' },
   deleted: { en: 'Deleted', vi: 'Đã xóa' },
   deleted_text: {
     en: 'This server was deleted. Its agent is revoked; its data is kept until it is deleted for good.',
@@ -26,6 +27,15 @@ export const serverWords = {
 
   silence: { en: 'Silence…', vi: 'Tắt tiếng…' },
   end_silence: { en: 'End the silence', vi: 'Bật lại thông báo' },
+  end_silence_all: {
+    en: 'It covers all servers of the company: it ends for all of them.',
+    vi: 'Lượt tắt tiếng này áp dụng cho mọi máy chủ của công ty và sẽ kết thúc cho tất cả.',
+  },
+  end_silence_servers: {
+    en: 'It covers {count} {count|server|servers}: it ends for all of them.',
+    vi: 'Lượt tắt tiếng này áp dụng cho {count} máy chủ và sẽ kết thúc cho tất cả.',
+  },
+  end_silence_repeated: { en: 'It does not come again either.', vi: 'Nó cũng sẽ không lặp lại nữa.' },
   maintenance_until: { en: 'Maintenance…', vi: 'Bảo trì…' },
   end_maintenance: { en: 'End maintenance', vi: 'Kết thúc bảo trì' },
   edit: { en: 'Edit…', vi: 'Sửa…' },

@@ -2,34 +2,48 @@
 // made. It takes all that pages share, or the bundler would make a file of what it does without.
 import '../view.ts'
 import { useEffect, useState } from 'preact/hooks'
+import { scopesWords } from '../../words/scopes.ts'
 import { shellWords } from '../../words/shell.ts'
 import { silencesWords } from '../../words/silences.ts'
 import { type ApiFault, type ApiResult, send } from '../api.ts'
+import { instantOfField, isUtc, shownZone, weekdayText } from '../format.ts'
 import { textsOf } from '../session.ts'
 import { Dialog } from './dialog.tsx'
 import { ActFault } from './fault.tsx'
 import { SelectField, TextField } from './field.tsx'
 import { say } from './notice-line.tsx'
+import {
+  type ChosenScope,
+  chosenOf,
+  isIncomplete,
+  type Named,
+  NamedChoice,
+  ScopeChoice,
+  type SentScope,
+  scopeOf,
+} from './scope-choice.tsx'
 import type { SilenceDialogProps, SilenceStart } from './silence-start.ts'
 
 const t = textsOf(silencesWords)
 const shell = textsOf(shellWords)
+const scopes = textsOf(scopesWords)
 
-const kinds = ['given', 'all', 'tag', 'env', 'role', 'dc'] as const
-type Kind = (typeof kinds)[number]
 const lengths = ['hours_1', 'hours_4', 'until_morning', 'days_1', 'days_7', 'own'] as const
 type Length = (typeof lengths)[number]
 const HOUR_MS = 3_600_000
 
 type Form = {
-  readonly kind: Kind
-  readonly value: string
+  readonly scope: ChosenScope
   readonly length: Length
   readonly starts: string
   readonly ends: string
   readonly reason: string
   readonly isOfRule: boolean
+  /** Chosen here, where it begins with none. */
+  readonly rules: readonly Named[]
   readonly repeat: 'none' | 'daily' | 'weekly'
+  /** Of a week, 1 for Monday; none: that of the beginning. */
+  readonly weekdays: readonly number[]
   readonly repeatUntil: string
 }
 
@@ -45,56 +59,23 @@ function endOf({ length, ends }: Form, startMs: number): number {
       return startMs + 168 * HOUR_MS
     case 'until_morning': {
       const morning = new Date(startMs)
-      morning.setHours(8, 0, 0, 0)
+      if (isUtc.peek()) morning.setUTCHours(8, 0, 0, 0)
+      else morning.setHours(8, 0, 0, 0)
       return morning.getTime() > startMs ? morning.getTime() : morning.getTime() + 24 * HOUR_MS
     }
     case 'own':
-      return new Date(ends).getTime()
+      return instantOfField(ends)
   }
 }
 
 const iso = (atMs: number): string | null => (Number.isNaN(atMs) ? null : new Date(atMs).toISOString())
 
-/** What the kind `given` stands for. */
-const givenScope = ({ scope, serverIds = [] }: SilenceStart): Readonly<Record<string, unknown>> =>
-  scope ?? { server_ids: serverIds }
+/** What the scope that it begins with is, where it says more than one kind and its values. */
+const givenScope = ({ scope, serverIds = [] }: SilenceStart): SentScope => scope ?? { server_ids: serverIds }
 
-/** A scope as the fields say it: of one kind and its values, or as it is where it names several things. */
-function fieldsOf({ scope, serverIds = [], isOfRule = false }: SilenceStart): Pick<Form, 'kind' | 'value'> {
-  if (scope === undefined) return { kind: serverIds.length > 0 ? 'given' : isOfRule ? 'all' : 'tag', value: '' }
-  if (scope.all) return { kind: 'all', value: '' }
-  const named = (
-    [
-      ['tag', scope.tags],
-      ['env', scope.environments],
-      ['role', scope.roles],
-      ['dc', scope.datacenters],
-    ] as const
-  ).filter(([, values]) => values.length > 0)
-  const [only] = named
-  const isPlain = named.length === 1 && scope.server_ids.length === 0 && only?.[1].every(each => !each.includes(','))
-  return isPlain && only ? { kind: only[0], value: only[1].join(', ') } : { kind: 'given', value: '' }
-}
-
-function scopeOf({ kind, value }: Form, given: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
-  const values = value
-    .split(',')
-    .map(each => each.trim())
-    .filter(each => each !== '')
-  switch (kind) {
-    case 'given':
-      return given
-    case 'all':
-      return { all: true }
-    case 'tag':
-      return { tags: values }
-    case 'env':
-      return { environments: values }
-    case 'role':
-      return { roles: values }
-    case 'dc':
-      return { datacenters: values }
-  }
+function firstScope({ scope, serverIds = [], isOfRule = false }: SilenceStart): ChosenScope {
+  if (scope !== undefined) return chosenOf(scope)
+  return { kind: serverIds.length > 0 ? 'given' : isOfRule ? 'all' : 'tag', value: '', named: [] }
 }
 
 type Preview = {
@@ -102,8 +83,6 @@ type Preview = {
   readonly servers: readonly { readonly name: string }[]
   readonly open_alerts: { readonly total: number }
 }
-
-const isIncomplete = ({ kind, value }: Form): boolean => kind !== 'all' && kind !== 'given' && value.trim() === ''
 
 /** What the silence would cover: asked when what it is about has stayed as it is for a moment. */
 function usePreview(form: Form, scope: unknown, ruleIds: readonly string[]) {
@@ -113,7 +92,7 @@ function usePreview(form: Form, scope: unknown, ruleIds: readonly string[]) {
   useEffect(() => {
     setPreview(null)
     setFault(null)
-    if (isIncomplete(form)) return
+    if (isIncomplete(form.scope)) return
     const control = { isOver: false }
     const timer = setTimeout(() => {
       void send<{ data: Preview }>('POST', '/monitoring/silences/preview', { scope, rule_ids: ruleIds }).then(
@@ -156,36 +135,23 @@ type Errors = Readonly<Record<string, readonly string[]>>
 const errorsAt = (errors: Errors, name: string): readonly string[] =>
   Object.entries(errors).flatMap(([field, texts]) => (field === name || field.startsWith(`${name}.`) ? texts : []))
 
-function ScopeFields({
-  form,
-  change,
-  given,
-  errors,
-}: {
-  form: Form
-  change: Change
-  /** What the scope that it begins with is called; null: it begins with none. */
-  given: string | null
-  errors: Errors
-}) {
-  const choices = kinds
-    .filter(kind => kind !== 'given' || given !== null)
-    .map(kind => ({ value: kind, text: kind === 'given' ? (given ?? '') : t(`scope_${kind}`) }))
-  return (
-    <>
-      <SelectField
-        label={t('servers')}
-        value={form.kind}
-        choices={choices}
-        onChange={value => change({ kind: kinds.find(kind => kind === value) ?? 'all' })}
-        errors={errorsAt(errors, 'scope')}
-      />
-      {form.kind === 'given' || form.kind === 'all' ? null : (
-        <TextField label={t('scope_value')} value={form.value} onInput={value => change({ value })} isRequired />
-      )}
-    </>
-  )
-}
+const Weekdays = ({ chosen, change }: { readonly chosen: readonly number[]; readonly change: Change }) => (
+  <fieldset class="choice">
+    <legend>{t('weekdays')}</legend>
+    {[1, 2, 3, 4, 5, 6, 7].map(day => (
+      <label key={day}>
+        <input
+          type="checkbox"
+          checked={chosen.includes(day)}
+          onChange={event =>
+            change({ weekdays: event.currentTarget.checked ? [...chosen, day] : chosen.filter(each => each !== day) })
+          }
+        />
+        {weekdayText(day)}
+      </label>
+    ))}
+  </fieldset>
+)
 
 function TimeFields({ form, change, errors }: { form: Form; change: Change; errors: Errors }) {
   return (
@@ -200,6 +166,7 @@ function TimeFields({ form, change, errors }: { form: Form; change: Change; erro
       <TextField
         label={t('starts')}
         type="datetime-local"
+        hint={shownZone()}
         value={form.starts}
         onInput={starts => change({ starts })}
         errors={errorsAt(errors, 'starts_at')}
@@ -208,6 +175,7 @@ function TimeFields({ form, change, errors }: { form: Form; change: Change; erro
         <TextField
           label={t('ends')}
           type="datetime-local"
+          hint={shownZone()}
           value={form.ends}
           isRequired
           onInput={ends => change({ ends })}
@@ -221,10 +189,12 @@ function TimeFields({ form, change, errors }: { form: Form; change: Change; erro
         onChange={value => change({ repeat: value === 'daily' || value === 'weekly' ? value : 'none' })}
         errors={errorsAt(errors, 'recurrence')}
       />
+      {form.repeat === 'weekly' ? <Weekdays chosen={form.weekdays} change={change} /> : null}
       {form.repeat === 'none' ? null : (
         <TextField
           label={t('repeat_until')}
           type="datetime-local"
+          hint={shownZone()}
           value={form.repeatUntil}
           onInput={repeatUntil => change({ repeatUntil })}
         />
@@ -233,30 +203,33 @@ function TimeFields({ form, change, errors }: { form: Form; change: Change; erro
   )
 }
 
-const recurrenceOf = ({ repeat, repeatUntil }: Form) =>
+const recurrenceOf = ({ repeat, repeatUntil, weekdays }: Form) =>
   repeat === 'none'
     ? null
     : {
         frequency: repeat,
-        until: repeatUntil === '' ? null : iso(new Date(repeatUntil).getTime()),
-        time_zone: Intl.DateTimeFormat().resolvedOptions().timeZone,
+        weekdays: repeat === 'weekly' ? weekdays : [],
+        until: repeatUntil === '' ? null : iso(instantOfField(repeatUntil)),
+        time_zone: isUtc.peek() ? 'UTC' : Intl.DateTimeFormat().resolvedOptions().timeZone,
       }
 
 const firstForm = (start: SilenceStart): Form => ({
-  ...fieldsOf(start),
+  scope: firstScope(start),
   length: start.hours === 4 ? 'hours_4' : 'hours_1',
   starts: '',
   ends: '',
   reason: start.reason ?? '',
   isOfRule: start.isOfRule ?? false,
+  rules: [],
   repeat: 'none',
+  weekdays: [],
   repeatUntil: '',
 })
 
 type Made = { readonly data: { readonly id: string } }
 
 function createSilence(form: Form, scope: unknown, ruleIds: readonly string[]): Promise<ApiResult<Made>> {
-  const startMs = form.starts === '' ? Date.now() : new Date(form.starts).getTime()
+  const startMs = form.starts === '' ? Date.now() : instantOfField(form.starts)
   return send<Made>('POST', '/monitoring/silences', {
     scope,
     starts_at: form.starts === '' ? null : iso(startMs),
@@ -280,13 +253,13 @@ const OnlyRule = ({ name, form, change }: { readonly name: string; readonly form
 
 export function SilenceDialog({ start, onClose, onDone }: SilenceDialogProps) {
   const { rules = [] } = start
-  const [hasGiven] = useState(() => fieldsOf(start).kind === 'given')
+  const [hasGiven] = useState(() => firstScope(start).kind === 'given')
   const [form, setForm] = useState<Form>(() => firstForm(start))
   const [fault, setFault] = useState<ApiFault | null>(null)
   const [isBusy, setBusy] = useState(false)
   const change: Change = changed => setForm(before => ({ ...before, ...changed }))
-  const scope = scopeOf(form, givenScope(start))
-  const ruleIds = form.isOfRule ? rules.map(({ id }) => id) : []
+  const scope = scopeOf(form.scope, givenScope(start))
+  const ruleIds = (form.isOfRule ? rules : form.rules).map(({ id }) => id)
   const { preview, fault: previewFault } = usePreview(form, scope, ruleIds)
   const errors = (fault ?? previewFault)?.errors ?? {}
   const save = async (event: Event): Promise<void> => {
@@ -303,15 +276,22 @@ export function SilenceDialog({ start, onClose, onDone }: SilenceDialogProps) {
   return (
     <Dialog title={t('new')} onClose={onClose}>
       <form onSubmit={event => void save(event)}>
-        <ScopeFields
-          form={form}
-          change={change}
-          given={hasGiven ? t(start.scope === undefined ? 'scope_given' : 'scope_before') : null}
-          errors={errors}
+        <ScopeChoice
+          chosen={form.scope}
+          change={changed => setForm(before => ({ ...before, scope: { ...before.scope, ...changed } }))}
+          given={hasGiven ? scopes(start.scope === undefined ? 'given' : 'before') : null}
+          errors={errorsAt(errors, 'scope')}
         />
         {rules.length > 0 ? (
           <OnlyRule name={rules.map(({ name }) => name).join(', ')} form={form} change={change} />
-        ) : null}
+        ) : (
+          <NamedChoice
+            of="rules"
+            label={t('only_rules')}
+            named={form.rules}
+            onChange={named => change({ rules: named })}
+          />
+        )}
         <TimeFields form={form} change={change} errors={errors} />
         <TextField
           label={t('reason')}
@@ -322,13 +302,13 @@ export function SilenceDialog({ start, onClose, onDone }: SilenceDialogProps) {
           onInput={reason => change({ reason })}
           errors={errorsAt(errors, 'reason')}
         />
-        <PreviewText preview={preview} isPossible={!isIncomplete(form)} />
+        <PreviewText preview={preview} isPossible={!isIncomplete(form.scope)} />
         <ActFault fault={fault} />
         <div class="dialog-acts">
           <button type="button" onClick={onClose}>
             {shell('cancel')}
           </button>
-          <button type="submit" class="primary" disabled={isBusy}>
+          <button type="submit" class="primary" disabled={isBusy || isIncomplete(form.scope)}>
             {t('create')}
           </button>
         </div>

@@ -30,8 +30,15 @@ export type ServerHead = {
   readonly uptimeSeconds: number | null
   readonly openAlerts: number
   readonly hasAgent: boolean
-  /** The silence that ends last of those that cover the server now. */
-  readonly silence: { readonly id: string; readonly untilMs: number; readonly reason: string | null } | null
+  /** The silence of all rules that ends last of those that cover the server now. */
+  readonly silence: {
+    readonly id: string
+    readonly untilMs: number
+    readonly reason: string | null
+    /** How many servers it covers; null: all of the company. */
+    readonly servers: number | null
+    readonly isRepeated: boolean
+  } | null
   readonly collector: CollectorState
 }
 
@@ -44,17 +51,23 @@ export async function shownServer({ hub, companyId, param, may }: ViewContext): 
   return row
 }
 
-type SilenceRow = { id: string; ends_at: string; reason: string }
+type SilenceRow = { id: string; ends_at: string; reason: string; servers: number | null; is_repeated: boolean }
 
 async function silenceOf({ hub, companyId, may }: ViewContext, serverId: string): Promise<ServerHead['silence']> {
   const [row] = await hub.database.db.execute<SilenceRow>(sql`
-    select id, ends_at, reason from monitoring_silences
+    select coalesce(recurrence_of, id) as id, ends_at, reason,
+      case when coalesce((scope ->> 'all')::boolean, false) then null else cardinality(resolved_server_ids) end as servers,
+      recurrence_of is not null or recurrence is not null as is_repeated
+    from monitoring_silences
     where company_id = ${companyId} and starts_at <= now() and ends_at > now() and cancelled_at is null
-      and deleted_at is null and (coalesce((scope ->> 'all')::boolean, false) or ${serverId} = any(resolved_server_ids))
+      and deleted_at is null and cardinality(rule_ids) = 0 and (coalesce((scope ->> 'all')::boolean, false) or ${serverId} = any(resolved_server_ids))
     order by ends_at desc, id limit 1`)
   if (!row) return null
   const reason = may('monitoring.manage') ? row.reason : null
-  return { id: row.id, untilMs: new Date(row.ends_at).getTime(), reason }
+  return {
+    ...{ id: row.id, untilMs: new Date(row.ends_at).getTime(), reason },
+    ...{ servers: row.servers, isRepeated: row.is_repeated },
+  }
 }
 
 export const serverView: View<ServerHead> = {

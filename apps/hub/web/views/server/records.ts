@@ -6,6 +6,7 @@ import type { AgentState } from '../../../../../core/lifecycle/agent.ts'
 import { connectivitySql, isActiveDownAlert } from '../../../agents/connectivity-sql.ts'
 import { differencesOf } from '../../../inventory/differences.ts'
 import { newestFacts } from '../../../inventory/inventory.ts'
+import type { CheckType } from '../../../platform/db/schema.ts'
 import { checks } from '../../../platform/db/schema.ts'
 import type { AuditChanges } from '../../../platform/db/schema-identity.ts'
 import { healthBlocks } from '../../../servers/health.ts'
@@ -19,7 +20,7 @@ const keys = { permissions: ['monitoring.view', 'servers.view'], optional: ['ser
 type CheckOfServer = {
   readonly id: string
   readonly name: string
-  readonly type: string
+  readonly type: CheckType
   /** As `http https://example.com/`. */
   readonly target: string
   readonly intervalSeconds: number

@@ -13,7 +13,7 @@ export type LateTab = 'alerts' | 'checks' | 'inventory' | 'agents' | 'security' 
 export type LateTabProps = TabProps & { readonly tab: LateTab }
 
 export type ServerDialogProps = {
-  readonly shown: 'silence' | 'maintenance' | 'edit' | 'delete'
+  readonly shown: 'maintenance' | 'edit' | 'delete'
   readonly server: ServerHead
   readonly onClose: () => void
   readonly onDone: () => void

@@ -1,6 +1,7 @@
 // Tabs that are one table each: checks, agents, history.
 import type { ComponentChildren } from 'preact'
 import type { AgentsView, ChecksView, HistoryView } from '../../../views/server/records.ts'
+import { checksWords } from '../../../words/checks.ts'
 import { serverTabWords } from '../../../words/server-tabs.ts'
 import { serversWords } from '../../../words/servers.ts'
 import { hrefTo } from '../../address/router.ts'
@@ -16,6 +17,7 @@ import type { TabProps } from './late-props.ts'
 
 const t = textsOf(serverTabWords)
 const fleet = textsOf(serversWords)
+const checkText = textsOf(checksWords)
 
 type AgentOfServer = AgentsView['agents'][number]
 
@@ -123,7 +125,7 @@ export function ChecksTab({ serverId }: TabProps) {
                     )}
                   </td>
                   <td data-title={t('response')}>{valueText('s', check.seconds)}</td>
-                  <td data-title={t('check_type')}>{check.type}</td>
+                  <td data-title={t('check_type')}>{checkText(`type_${check.type}`)}</td>
                   <td data-title={t('target')} class="mono">
                     {check.target}
                   </td>

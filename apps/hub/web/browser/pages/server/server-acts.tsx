@@ -6,15 +6,46 @@ import { serverWords } from '../../../words/server.ts'
 import { shellWords } from '../../../words/shell.ts'
 import { type ApiFault, type ApiResult, send } from '../../api.ts'
 import { connection } from '../../connection/live.ts'
-import { LateServerDialog } from '../../parts/late-dialog.tsx'
+import { ConfirmDialog } from '../../parts/confirm-dialog.tsx'
+import { LateServerDialog, LateSilenceDialog } from '../../parts/late-dialog.tsx'
 import { may, textsOf } from '../../session.ts'
 import type { ServerDialogProps } from './late-props.ts'
 
 const t = textsOf(serverWords)
 const common = textsOf(shellWords)
 
+type Shown = ServerDialogProps['shown'] | 'silence' | 'end_silence'
+type DialogsProps = Omit<ServerDialogProps, 'shown'> & { readonly shown: Shown }
+
+function Dialogs({ shown, server, onClose, onDone }: DialogsProps) {
+  if (shown === 'silence')
+    return <LateSilenceDialog start={{ serverIds: [server.id], hours: 4 }} onClose={onClose} onDone={onDone} />
+  if (shown !== 'end_silence') return <LateServerDialog {...{ shown, server, onClose, onDone }} />
+  const { silence } = server
+  // Ended meanwhile.
+  if (silence === null) return null
+  return (
+    <ConfirmDialog
+      title={t('end_silence')}
+      typed={null}
+      act={t('end_silence')}
+      onConfirm={async () => {
+        const result = await send('POST', `/monitoring/silences/${silence.id}/end`)
+        return result.ok ? null : result.fault
+      }}
+      onClose={onClose}
+      onDone={onDone}
+    >
+      <p>
+        {silence.servers === null ? t('end_silence_all') : t('end_silence_servers', { count: silence.servers })}{' '}
+        {silence.isRepeated ? t('end_silence_repeated') : null}
+      </p>
+    </ConfirmDialog>
+  )
+}
+
 export function ServerActs({ server, onChanged }: { readonly server: ServerHead; readonly onChanged: () => void }) {
-  const open = useSignal<ServerDialogProps['shown'] | null>(null)
+  const open = useSignal<Shown | null>(null)
   const fault = useSignal<ApiFault | null>(null)
   const isBusy = useSignal(false)
   const path = `/servers/${server.id}`
@@ -38,11 +69,13 @@ export function ServerActs({ server, onChanged }: { readonly server: ServerHead;
       {text}
     </button>
   )
-  const opens = (which: ServerDialogProps['shown']) => () => {
+  const opens = (which: Shown) => () => {
     open.value = which
   }
   const { silence, status, isDeleted } = server
   const isDraft = status === 'draft'
+  /** What ends for this server alone, and this once, needs no question. */
+  const isOwn = silence?.servers === 1 && !silence.isRepeated
   if (isDeleted)
     return (
       <div class="toolbar server-acts">
@@ -55,11 +88,14 @@ export function ServerActs({ server, onChanged }: { readonly server: ServerHead;
       {may('servers.manage') && isDraft
         ? button(t('approve'), () => act(() => send('POST', `${path}/approve`)), true)
         : null}
-      {may('monitoring.manage') && silence === null ? button(t('silence'), opens('silence')) : null}
+      {may('monitoring.manage') ? button(t('silence'), opens('silence')) : null}
       {may('monitoring.manage') && silence !== null
-        ? button(t('end_silence'), () => act(() => send('POST', `/monitoring/silences/${silence.id}/end`)))
+        ? button(
+            t('end_silence'),
+            isOwn ? () => act(() => send('POST', `/monitoring/silences/${silence.id}/end`)) : opens('end_silence'),
+          )
         : null}
-      {(may('monitoring.manage') && silence === null) || (may('servers.manage') && status === 'active')
+      {may('monitoring.manage') || (may('servers.manage') && status === 'active')
         ? button(t('maintenance_until'), opens('maintenance'))
         : null}
       {may('servers.manage') && status === 'maintenance'
@@ -72,9 +108,7 @@ export function ServerActs({ server, onChanged }: { readonly server: ServerHead;
           {common('not_done', { message: fault.value.message })}
         </p>
       )}
-      {open.value === null ? null : (
-        <LateServerDialog shown={open.value} server={server} onClose={close} onDone={changed} />
-      )}
+      {open.value === null ? null : <Dialogs shown={open.value} server={server} onClose={close} onDone={changed} />}
     </div>
   )
 }

@@ -1,4 +1,4 @@
-// Dialogs about a server: silence and maintenance with an end, its record, its deletion. They take the file that all
+// Dialogs about a server: maintenance with or without an end, its record, its deletion. They take the file that all
 // pages share (kit.ts) as a whole, so that it stays one.
 import '../../view.ts'
 import { useSignal } from '@preact/signals'
@@ -8,6 +8,7 @@ import { serverDialogWords } from '../../../words/server-dialogs.ts'
 import { serversWords } from '../../../words/servers.ts'
 import { shellWords } from '../../../words/shell.ts'
 import { type ApiFault, type ApiResult, send } from '../../api.ts'
+import { instantOfField, shownZone } from '../../format.ts'
 import { Dialog } from '../../parts/dialog.tsx'
 import { SelectField, TextField } from '../../parts/field.tsx'
 import { may, nowMs, textsOf } from '../../session.ts'
@@ -82,78 +83,78 @@ const HOUR_MS = 3_600_000
 const lengthText = (hours: number): string =>
   hours < 24 ? t('for_hours', { n: hours }) : t('for_days', { n: hours / 24 })
 
-const hourChoices = HOURS.map(each => ({ value: String(each), text: lengthText(each) }))
-
-/** A silence of this server alone. */
-const silence = (server: ServerHead, hours: string, reason: string): Promise<ApiResult> =>
-  send('POST', '/monitoring/silences', {
-    scope: { server_ids: [server.id] },
-    ends_at: new Date(nowMs() + Number(hours) * HOUR_MS).toISOString(),
-    reason,
-  })
-
-function SilenceDialog({ server, onClose, onDone }: DialogProps) {
-  const hours = useSignal('4')
-  const reason = useSignal('')
-  const { fault, isBusy, change, errorsOf } = useChange(onDone)
-  const submit = () => change(() => silence(server, hours.value, reason.value))
-  return (
-    <Dialog title={t('silence_title', { name: server.name })} onClose={onClose}>
-      <p>{t('silence_text', { count: server.openAlerts })}</p>
-      <ChangeForm fault={fault} isBusy={isBusy} submitText={common('save')} onSubmit={submit} onClose={onClose}>
-        <SelectField
-          label={t('silence_for')}
-          value={hours.value}
-          errors={errorsOf('ends_at')}
-          choices={hourChoices}
-          onChange={value => {
-            hours.value = value
-          }}
-        />
-        <TextField
-          label={t('reason')}
-          value={reason.value}
-          isRequired
-          maxLength={500}
-          errors={errorsOf('reason')}
-          onInput={value => {
-            reason.value = value
-          }}
-        />
-      </ChangeForm>
-    </Dialog>
-  )
-}
+const OWN = 'own'
+const hourChoices = [
+  ...HOURS.map(each => ({ value: String(each), text: lengthText(each) })),
+  { value: OWN, text: t('until_own') },
+]
 
 const ENDLESS = 'endless'
+
+type Window = { readonly length: string; readonly ends: string; readonly reason: string }
+
+const endsAt = ({ length, ends }: Window): string | null => {
+  const atMs = length === OWN ? instantOfField(ends) : nowMs() + Number(length) * HOUR_MS
+  return Number.isNaN(atMs) ? null : new Date(atMs).toISOString()
+}
+
+const begin = (server: ServerHead, chosen: Window): Promise<ApiResult> =>
+  chosen.length === ENDLESS
+    ? send('PUT', `/servers/${server.id}/status`, { status: 'maintenance' })
+    : send('POST', '/monitoring/silences', {
+        ...{ scope: { server_ids: [server.id] }, ends_at: endsAt(chosen), reason: chosen.reason },
+      })
 
 /** With an end it is a silence of that reason; without one it is the status of the server, which can have no end. */
 function MaintenanceDialog({ server, onClose, onDone }: DialogProps) {
   const choices = [
-    ...(may('monitoring.manage') && server.silence === null ? hourChoices : []),
+    ...(may('monitoring.manage') ? hourChoices : []),
     ...(may('servers.manage') && server.status === 'active' ? [{ value: ENDLESS, text: t('begin_maintenance') }] : []),
   ]
-  const hours = useSignal(choices[0]?.value ?? ENDLESS)
+  const chosen = useSignal<Window>({ length: choices[0]?.value ?? ENDLESS, ends: '', reason: t('maintenance_reason') })
   const { fault, isBusy, change, errorsOf } = useChange(onDone)
-  const submit = () =>
-    change(() =>
-      hours.value === ENDLESS
-        ? send('PUT', `/servers/${server.id}/status`, { status: 'maintenance' })
-        : silence(server, hours.value, t('maintenance_reason')),
-    )
+  const choose = (changed: Partial<Window>): void => {
+    chosen.value = { ...chosen.value, ...changed }
+  }
+  const { length, ends, reason } = chosen.value
   return (
     <Dialog title={t('maintenance_title', { name: server.name })} onClose={onClose}>
       <p>{t('maintenance_text')}</p>
-      <ChangeForm fault={fault} isBusy={isBusy} submitText={common('save')} onSubmit={submit} onClose={onClose}>
+      <ChangeForm
+        fault={fault}
+        isBusy={isBusy}
+        submitText={common('save')}
+        onSubmit={() => change(() => begin(server, chosen.value))}
+        onClose={onClose}
+      >
         <SelectField
           label={t('maintenance_for')}
-          value={hours.value}
-          errors={errorsOf('ends_at')}
+          value={length}
+          errors={length === OWN ? undefined : errorsOf('ends_at')}
           choices={choices}
-          onChange={value => {
-            hours.value = value
-          }}
+          onChange={value => choose({ length: value })}
         />
+        {length === OWN ? (
+          <TextField
+            label={t('ends')}
+            type="datetime-local"
+            hint={shownZone()}
+            value={ends}
+            isRequired
+            errors={errorsOf('ends_at')}
+            onInput={value => choose({ ends: value })}
+          />
+        ) : null}
+        {length === ENDLESS ? null : (
+          <TextField
+            label={t('reason')}
+            value={reason}
+            isRequired
+            maxLength={500}
+            errors={errorsOf('reason')}
+            onInput={value => choose({ reason: value })}
+          />
+        )}
       </ChangeForm>
     </Dialog>
   )
@@ -265,7 +266,7 @@ function DeleteDialog({ server, onClose, onDone }: DialogProps) {
   )
 }
 
-const dialogs = { silence: SilenceDialog, maintenance: MaintenanceDialog, edit: EditDialog, delete: DeleteDialog }
+const dialogs = { maintenance: MaintenanceDialog, edit: EditDialog, delete: DeleteDialog }
 
 export function ServerDialog({ shown, ...props }: ServerDialogProps) {
   const Shown = dialogs[shown]

@@ -5,7 +5,8 @@ import { serverWords } from '../../../words/server.ts'
 import { serversWords } from '../../../words/servers.ts'
 import { shellWords } from '../../../words/shell.ts'
 import { setParams } from '../../address/router.ts'
-import { duration, fullTime } from '../../format.ts'
+import { dayAndClock, duration, fullTime } from '../../format.ts'
+import { NoticeLine } from '../../parts/notice-line.tsx'
 import { StateMark } from '../../parts/state-mark.tsx'
 import { Time } from '../../parts/time.tsx'
 import { textsOf } from '../../session.ts'
@@ -62,10 +63,11 @@ export function ServerHeadPart({ server, onChanged }: { readonly server: ServerH
         )}
         {status === 'active' ? null : <StateMark state={status} />}
         {silence === null ? null : (
-          <span title={silence.reason ?? undefined}>
-            <StateMark state="silenced" text={t('silenced_until', { time: fullTime(silence.untilMs) })} />
+          <span title={[fullTime(silence.untilMs), silence.reason].filter(part => part !== null).join('\n')}>
+            <StateMark state="silenced" text={t('silenced_until', { time: dayAndClock(silence.untilMs) })} />
           </span>
         )}
+        <NoticeLine onUndone={onChanged} />
       </div>
       {server.isDeleted ? <p class="banner">{t('deleted_text')}</p> : null}
       {server.collector === 'unavailable' || server.collector === 'not_configured' ? (
@@ -91,6 +93,12 @@ export function ServerHeadPart({ server, onChanged }: { readonly server: ServerH
         )}
       </p>
       <Facts server={server} />
+      {server.notes === null || server.notes === '' ? null : (
+        <details class="server-notes">
+          <summary>{t('notes')}</summary>
+          <p class="text">{server.notes}</p>
+        </details>
+      )}
       <ServerActs server={server} onChanged={onChanged} />
     </header>
   )

@@ -5,7 +5,7 @@ import { shellWords } from '../../../words/shell.ts'
 import { silencesWords } from '../../../words/silences.ts'
 import { param, setParams } from '../../address/router.ts'
 import { type ApiFault, type ApiResult, send } from '../../api.ts'
-import { count, dayAndClock, NOTHING } from '../../format.ts'
+import { count, dayAndClock, NOTHING, weekdayText } from '../../format.ts'
 import { ActFault, Fault } from '../../parts/fault.tsx'
 import { FilterField, NothingMatches } from '../../parts/filter-field.tsx'
 import { LateSilenceDialog } from '../../parts/late-dialog.tsx'
@@ -62,6 +62,12 @@ const makeAgain = (row: SilenceRow): Promise<ApiResult> =>
 const rulesText = ({ rules }: SilenceRow): string =>
   rules.length === 0 ? t('all_rules') : rules.map(rule => named(rule).name).join(', ')
 
+/** ` · every week, Mon, Fri` */
+function repeatText({ recurrence }: SilenceRow): string {
+  if (recurrence === null) return ''
+  return ` · ${[t(`repeat_${recurrence.frequency}`), ...recurrence.weekdays.map(weekdayText)].join(', ')}`
+}
+
 const STATES = { current: ['active', 'scheduled'], past: ['expired', 'cancelled'] } as const
 const REPEATS = ['daily', 'weekly'] as const
 
@@ -90,7 +96,7 @@ const columnsOf = (acts: (row: SilenceRow) => preact.ComponentChildren): readonl
     cell: row => (
       <>
         <Time atMs={row.endsAtMs} form="when" />
-        {row.recurrence === null ? null : ` · ${t(`repeat_${row.recurrence.frequency}`)}`}
+        {repeatText(row)}
       </>
     ),
   },

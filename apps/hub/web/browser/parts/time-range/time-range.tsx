@@ -3,7 +3,7 @@
 import { useSignal } from '@preact/signals'
 import { chartWords } from '../../../words/charts.ts'
 import { shellWords } from '../../../words/shell.ts'
-import { dayAndClock, isUtc } from '../../format.ts'
+import { dayAndClock, fieldText, fullTime, instantOfField, shownZone } from '../../format.ts'
 import { usePageKeys } from '../../keys.ts'
 import { textsOf } from '../../session.ts'
 import { Dialog } from '../dialog.tsx'
@@ -54,6 +54,7 @@ export function TimeRangePicker() {
       </button>
       <select
         aria-label={t('range')}
+        title={[range.fromMs, range.toMs].map(fullTime).join('\n')}
         value={preset ?? OWN}
         onChange={event => {
           const { value } = event.currentTarget
@@ -96,14 +97,6 @@ export function TimeRangePicker() {
   )
 }
 
-/** What a field for a local time takes, in the zone that times are shown in. */
-function fieldText(atMs: number): string {
-  const date = new Date(atMs)
-  const shiftMs = isUtc.value ? 0 : date.getTimezoneOffset() * 60_000
-  return new Date(atMs - shiftMs).toISOString().slice(0, 16)
-}
-const instantOfField = (text: string): number => Date.parse(isUtc.value ? `${text}Z` : text)
-
 const RANGE_MAX_MS = 400 * 86_400_000
 
 function OwnRange({ onClose }: { readonly onClose: () => void }) {
@@ -127,6 +120,7 @@ function OwnRange({ onClose }: { readonly onClose: () => void }) {
         <TextField
           label={t('from')}
           type="datetime-local"
+          hint={shownZone()}
           value={from.value}
           isRequired
           onInput={value => {
@@ -136,6 +130,7 @@ function OwnRange({ onClose }: { readonly onClose: () => void }) {
         <TextField
           label={t('to')}
           type="datetime-local"
+          hint={shownZone()}
           value={to.value}
           isRequired
           errors={fault.value === null ? [] : [fault.value]}
