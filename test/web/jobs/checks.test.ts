@@ -32,7 +32,9 @@ test('a check is made, its faults stand at its fields, its day is drawn with wha
   admin.answer = ({ path }) => {
     if (!path.endsWith('/series/by-metric')) return { status: 200, body: { data: {} } }
     const labels = { target: 'https://www.example.net/' }
-    const points = Array.from({ length: 10 }, (_, hour) => [endMs - (10 - hour) * HOUR_MS, hour === 3 ? 0.5 : 1])
+    // It fails now, of which no alert tells yet.
+    const isWell = (hour: number): boolean => hour !== 3 && hour !== 9
+    const points = Array.from({ length: 10 }, (_, hour) => [endMs - (10 - hour) * HOUR_MS, isWell(hour) ? 1 : 0.5])
     const metrics = [
       { metric: 'http_up', series: [{ labels, points }] },
       { metric: 'http_duration_seconds', series: [{ labels, points: [[endMs - HOUR_MS, 0.25]] }] },
@@ -59,23 +61,47 @@ test('a check is made, its faults stand at its fields, its day is drawn with wha
   await dialog.getByRole('button', { name: 'Create' }).click()
   // Made, it is shown on its servers, where its results come in.
   await page.getByRole('heading', { name: 'Front page' }).waitFor()
-  await page.getByRole('img', { name: '9 hours well, 1 with failures, 14 not known' }).waitFor()
+  await page.getByRole('img', { name: '8 hours well, 2 with failures, 14 not known' }).waitFor()
   await page.getByRole('cell', { name: '0.25 s' }).waitFor()
 
   await page.getByRole('link', { name: 'Checks' }).last().click()
   // The list says the same of all its servers, without opening it.
   const row = page.getByRole('row').filter({ has: page.getByRole('link', { name: 'Front page' }) })
-  await row.getByRole('img', { name: '9 hours well, 1 with failures, 14 not known' }).waitFor()
+  await row.getByRole('img', { name: '8 hours well, 2 with failures, 14 not known' }).waitFor()
   await row.getByRole('cell', { name: '0.25 s' }).waitFor()
-  await row.getByText('(1 ok, 0 failing)').waitFor()
+  await row.getByText('(0 ok, 1 failing)').waitFor()
+  await row.getByText('Failed on 1 in the last hour').waitFor()
   await row.getByRole('cell', { name: /^Web page.*https:/ }).waitFor()
   const checks = async (): Promise<Json[]> => (await tenant.call('GET', '/monitoring/checks')).body.data
   await page.getByRole('button', { name: 'Turn off Front page' }).click()
   await until('it is off', async () => (await checks())[0]?.enabled === false)
   await page.getByRole('button', { name: 'Take it back' }).click()
   await until('it is on again', async () => (await checks())[0]?.enabled === true)
+  // A copy has a target of its own.
   await page.getByRole('button', { name: 'Duplicate Front page' }).click()
-  await until('there are two', async () => (await checks()).length === 2)
+  await dialog.getByLabel('Target').fill('https://www.example.net/login')
+  await dialog.getByRole('button', { name: 'Duplicate' }).click()
+  await page.getByRole('heading', { name: 'Front page (copy)' }).waitFor()
+  // It is changed on its page, where the rules that tell of it are named.
+  await page.getByRole('link', { name: /Front page.*down/ }).waitFor()
+  await page.getByRole('button', { name: 'Edit' }).click()
+  await dialog.getByLabel('Expected status').fill('99')
+  await dialog.getByLabel('Every').fill('300')
+  await dialog.getByLabel('Which servers').selectOption('by name')
+  await dialog.getByRole('combobox', { name: 'Add a server' }).fill('web')
+  await dialog.getByRole('option', { name: /web-1/ }).click()
+  await dialog.getByRole('button', { name: 'Save' }).click()
+  await dialog.getByLabel('Expected status').and(page.locator('[aria-invalid=true]')).waitFor()
+  await dialog.getByLabel('Expected status').fill('401')
+  await dialog.getByRole('button', { name: 'Save' }).click()
+  await dialog.waitFor({ state: 'detached' })
+  await page.getByText('every 5m').waitFor()
+  const copy = (await checks()).find(each => each.name === 'Front page (copy)')
+  expect(copy).toMatchObject({ interval_seconds: 300, enabled: false, resolved_server_count: 1 })
+  expect(copy.target).toEqual({ url: 'https://www.example.net/login', expect_status: 401 })
+  await page.getByRole('button', { name: 'Turn on' }).click()
+  await until('the copy is on', async () => (await checks()).every(each => each.enabled))
+  await page.getByRole('link', { name: 'Checks' }).last().click()
   await page.getByRole('button', { name: 'Delete Front page', exact: true }).click()
   await page.getByLabel('Type Front page to go on').fill('Front page')
   await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()

@@ -3,6 +3,7 @@
 import '../words/metrics.ts'
 import './pages/alerts/alert-acts.tsx'
 import './pages/alerts/alert-columns.tsx'
+import './pages/checks/check-acts.tsx'
 import './pages/checks/check-hours.tsx'
 import './pages/servers/server-columns.tsx'
 import '../words/licenses.ts'

@@ -2,6 +2,7 @@
 // code for that would else be a further file of every page.
 import type { ComponentType } from 'preact'
 import type { IncidentMap } from '../views/alert.ts'
+import type { CheckDialogProps } from './pages/checks/late-props.ts'
 import type { LateTabProps, ServerDialogProps } from './pages/server/late-props.ts'
 import type { MapProps, ServerActProps } from './pages/servers/late-props.ts'
 import type { SilenceDialogProps } from './parts/silence-start.ts'
@@ -14,6 +15,7 @@ type FirstCharts = ComponentType<{ readonly serverId: string }>
 
 type LateParts = {
   incidentMap?: () => Promise<ComponentType<IncidentMapProps>>
+  check?: () => Promise<ComponentType<CheckDialogProps>>
   silence?: () => Promise<ComponentType<SilenceDialogProps>>
   serverMap?: () => Promise<ComponentType<MapProps>>
   serverActs?: () => Promise<ComponentType<ServerActProps>>

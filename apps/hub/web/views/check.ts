@@ -30,6 +30,8 @@ export type CheckView = {
   readonly isEnabled: boolean
   readonly intervalSeconds: number
   readonly servers: number
+  /** Those that tell of it. */
+  readonly rules: readonly { readonly id: string; readonly name: string }[]
   readonly rows: readonly CheckOfServer[]
 }
 
@@ -45,6 +47,9 @@ export const checkView: View<CheckView> = {
     const servers = await db.execute<{ id: string; name: string }>(sql`
       select id, name from servers where company_id = ${companyId} and id = any(${uuidList(ids)}::uuid[])
       order by lower(name), id limit ${SERVERS_SHOWN}`)
+    const rules = await db.execute<{ id: string; name: string }>(sql`
+      select id, name from monitoring_rules where company_id = ${companyId} and check_id = ${check.id}
+        and deleted_at is null order by created_at, id`)
     const ofServer = async ({ id, name }: { id: string; name: string }): Promise<CheckOfServer> => {
       const read = await readDay(hub, companyId, id, metricsOfCheck(check))
       return { id, name, isSilent: read === null, ...dayOf(read, check, hub.now()) }
@@ -52,6 +57,7 @@ export const checkView: View<CheckView> = {
     return {
       ...{ id: check.id, name: check.name, type: check.type, target: targetText(check.type, check.target) },
       ...{ isEnabled: check.enabled, servers: ids.length, intervalSeconds: check.intervalSeconds },
+      rules: rules.map(({ id, name }) => ({ id, name })),
       rows: await Promise.all(servers.map(ofServer)),
     }
   },

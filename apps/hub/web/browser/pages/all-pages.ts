@@ -55,6 +55,7 @@ export const pageFiles: Readonly<Record<PageName, Load>> = {
 }
 
 lateParts.incidentMap = async () => (await import('./alert/incident-map.tsx')).MapOfIncident
+lateParts.check = async () => (await import('./checks/check-dialog.tsx')).CheckDialog
 lateParts.silence = async () => (await import('../parts/silence-dialog.tsx')).SilenceDialog
 lateParts.serverMap = async () => (await import('./servers/servers-as-map.tsx')).ServersAsMap
 lateParts.serverActs = async () => (await import('./servers/server-acts.tsx')).ServerActDialog

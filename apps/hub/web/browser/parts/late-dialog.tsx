@@ -15,6 +15,7 @@ const lateDialog = <Props extends { readonly onClose: () => void }>(
     return loaded === null ? null : <loaded.Dialog {...props} />
   }
 
+export const LateCheckDialog = lateDialog(() => lateParts.check?.())
 export const LateSilenceDialog = lateDialog(() => lateParts.silence?.())
 export const LateServerActDialog = lateDialog(() => lateParts.serverActs?.())
 export const LateServerDialog = lateDialog(() => lateParts.serverDialog?.())

@@ -4,26 +4,26 @@ import type { CheckDaysView, CheckListRow, ChecksView } from '../../../views/che
 import { checksWords } from '../../../words/checks.ts'
 import { shellWords } from '../../../words/shell.ts'
 import { hrefTo, param, setParams } from '../../address/router.ts'
-import { type ApiFault, send } from '../../api.ts'
+import type { ApiFault } from '../../api.ts'
 import { count, valueText } from '../../format.ts'
-import { ConfirmDialog } from '../../parts/confirm-dialog.tsx'
 import { ActFault, Fault } from '../../parts/fault.tsx'
 import { FilterField, NothingMatches } from '../../parts/filter-field.tsx'
-import { NoticeLine, say } from '../../parts/notice-line.tsx'
+import { LateCheckDialog } from '../../parts/late-dialog.tsx'
+import { NoticeLine } from '../../parts/notice-line.tsx'
 import { Skeleton } from '../../parts/skeleton.tsx'
 import { StateMark } from '../../parts/state-mark.tsx'
 import { type Column, Table } from '../../parts/table.tsx'
 import { may, textsOf } from '../../session.ts'
 import { usePageView, useView } from '../../view.ts'
+import { DeleteCheck, turn } from './check-acts.tsx'
 import { CheckHours } from './check-hours.tsx'
-import { NewCheck } from './new-check.tsx'
+import { type CheckDialogProps, checkTypes } from './late-props.ts'
 
 const t = textsOf(checksWords)
 const shell = textsOf(shellWords)
 
 /** A day of which nothing is known. */
 const UNKNOWN: readonly null[] = Array.from({ length: 24 }, () => null)
-const TYPES = ['http', 'tcp', 'cert', 'service', 'port'] as const
 const STATES = ['failing', 'enabled', 'disabled'] as const
 
 type Days = CheckDaysView | null
@@ -36,15 +36,18 @@ function CheckState({ row, days }: { readonly row: CheckListRow; readonly days: 
   if (row.failing > 0) return <StateMark state="critical" text={t('failing', { count: row.failing })} />
   const isFresh = days?.[row.id]?.hours.slice(-FRESH_HOURS).some(share => share !== null) === true
   if (!isFresh) return <StateMark state="unknown" text={t('no_result')} />
+  // Nobody is told of it: the rule waits, or there is none.
+  const failed = days?.[row.id]?.failed ?? 0
+  if (failed > 0) return <StateMark state="warning" text={t('failed_lately', { count: failed })} />
   return <StateMark state="ok" text={t('well')} />
 }
 
-type Kind = 'enable' | 'disable' | 'duplicate' | 'delete'
+type Kind = 'edit' | 'enable' | 'disable' | 'duplicate' | 'delete'
 type OnAct = (kind: Kind, row: CheckListRow) => void
 
 const Acts = ({ row, onAct }: { readonly row: CheckListRow; readonly onAct: OnAct }) => (
   <span class="row-acts">
-    {([row.isEnabled ? 'disable' : 'enable', 'duplicate', 'delete'] as const).map(kind => (
+    {(['edit', row.isEnabled ? 'disable' : 'enable', 'duplicate', 'delete'] as const).map(kind => (
       <button
         type="button"
         key={kind}
@@ -134,23 +137,17 @@ const NoChecks = () => (
 export function ChecksPage() {
   const { data, fault, reload } = usePageView<ChecksView>('checks')
   const days = useView<CheckDaysView>('check-days', { q: param('q'), offset: param('offset') }).data
-  const [isNew, setNew] = useState(false)
+  const [asked, setAsked] = useState<CheckDialogProps['of'] | 'new'>(null)
   const [deleted, setDeleted] = useState<CheckListRow | null>(null)
   const [refused, setRefused] = useState<ApiFault | null>(null)
   if (data === null) return fault === null ? <Skeleton /> : <Fault fault={fault} onRetry={reload} />
-  const change = async (method: 'POST' | 'DELETE', path: string): Promise<ApiFault | null> => {
-    const result = await send(method, `/monitoring/checks/${path}`)
-    reload()
-    return result.ok ? null : result.fault
-  }
   const onAct: OnAct = (kind, row) => {
     if (kind === 'delete') setDeleted(row)
+    else if (kind === 'edit' || kind === 'duplicate') setAsked({ id: row.id, act: kind })
     else
-      void change('POST', `${row.id}/${kind}`).then(refusal => {
+      void turn(row, kind).then(refusal => {
         setRefused(refusal)
-        if (refusal !== null || kind === 'duplicate') return
-        const back = kind === 'enable' ? 'disable' : 'enable'
-        say(t(`${kind}d_now`, { name: row.name }), () => send('POST', `/monitoring/checks/${row.id}/${back}`))
+        reload()
       })
   }
   return (
@@ -161,13 +158,13 @@ export function ChecksPage() {
         <NoticeLine onUndone={reload} />
         <span class="grow" />
         {may('monitoring.manage') ? (
-          <button type="button" class="primary" onClick={() => setNew(true)}>
+          <button type="button" class="primary" onClick={() => setAsked('new')}>
             {t('new')}
           </button>
         ) : null}
       </div>
       <div class="toolbar">
-        <FilterField facets={{ type: TYPES.map(type => [type, -1]), state: STATES.map(state => [state, -1]) }} />
+        <FilterField facets={{ type: checkTypes.map(type => [type, -1]), state: STATES.map(state => [state, -1]) }} />
       </div>
       <ActFault fault={refused} />
       {data.total === 0 ? <NoChecks /> : data.matching === 0 ? <NothingMatches /> : null}
@@ -186,18 +183,10 @@ export function ChecksPage() {
           />
         </div>
       )}
-      {isNew ? <NewCheck onClose={() => setNew(false)} /> : null}
-      {deleted === null ? null : (
-        <ConfirmDialog
-          title={t('delete_of', { name: deleted.name })}
-          typed={{ text: deleted.name, label: t('type_name', { name: deleted.name }) }}
-          act={t('delete')}
-          onConfirm={() => change('DELETE', deleted.id)}
-          onClose={() => setDeleted(null)}
-        >
-          <p>{t('delete_text')}</p>
-        </ConfirmDialog>
+      {asked === null ? null : (
+        <LateCheckDialog of={asked === 'new' ? null : asked} onClose={() => setAsked(null)} onDone={reload} />
       )}
+      {deleted === null ? null : <DeleteCheck check={deleted} onClose={() => setDeleted(null)} onDone={reload} />}
     </>
   )
 }
