@@ -42,6 +42,18 @@ test('licences: a new key is shown once, one is revoked by its name, several by 
   const table = page.getByRole('table', { name: 'Licences' })
   await table.getByRole('row').filter({ hasText: 'first' }).getByText('0 of 5').waitFor()
 
+  // One that is used up gets more uses; what the hub refuses stands at its field, and nothing that was typed is lost.
+  await page.getByRole('button', { name: 'Edit third' }).click()
+  const edit = page.getByRole('dialog', { name: 'Edit third' })
+  await edit.getByLabel('Expires').fill('2020-01-01T00:00')
+  await edit.getByLabel('Servers that may use it').fill('7')
+  await edit.getByRole('button', { name: 'Save' }).click()
+  await edit.getByLabel('Expires').and(page.locator('[aria-invalid=true]')).waitFor()
+  expect(await edit.getByLabel('Servers that may use it').inputValue()).toBe('7')
+  await edit.getByLabel('Expires').fill('')
+  await edit.getByRole('button', { name: 'Save' }).click()
+  await table.getByRole('row').filter({ hasText: 'third' }).getByText('0 of 7').waitFor()
+
   await page.getByRole('button', { name: 'New key for first' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'New key' }).click()
   const key = (await page.getByRole('dialog').getByRole('code').textContent()) ?? ''

@@ -26,6 +26,11 @@ export const licensesWords = {
   superseded: { en: 'Replaced', vi: 'Đã thay thế' },
   pending: { en: 'Awaits approval', vi: 'Chờ duyệt' },
   arrivals: { en: 'Arrivals', vi: 'Máy chủ tham gia' },
+  edit: { en: 'Edit', vi: 'Sửa' },
+  edit_of: { en: 'Edit {name}', vi: 'Sửa {name}' },
+  max_uses: { en: 'Servers that may use it', vi: 'Số máy chủ được dùng' },
+  used_so_far: { en: '{used} have used it so far.', vi: 'Đến nay {used} máy đã dùng.' },
+  expires_or_never: { en: 'Expires (empty: never)', vi: 'Hết hạn (trống: không hết hạn)' },
   regenerate: { en: 'New key', vi: 'Khóa mới' },
   regenerate_of: { en: 'New key for {name}', vi: 'Khóa mới cho {name}' },
   regenerate_text: {

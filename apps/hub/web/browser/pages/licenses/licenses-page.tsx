@@ -20,6 +20,7 @@ import { type Column, Table } from '../../parts/table.tsx'
 import { Time } from '../../parts/time.tsx'
 import { may, textsOf } from '../../session.ts'
 import { usePageView } from '../../view.ts'
+import { EditLicence } from './edit-licence.tsx'
 
 const t = textsOf(licensesWords)
 const shell = textsOf(shellWords)
@@ -34,13 +35,20 @@ const marks: Readonly<Record<LicenseRow['status'], MarkedState>> = {
 }
 const isEditable = ({ status }: LicenseRow): boolean => status !== 'revoked' && status !== 'superseded'
 
-type Act = { readonly kind: 'regenerate' | 'revoke'; readonly rows: readonly LicenseRow[] }
+type Act = { readonly kind: 'edit' | 'regenerate' | 'revoke'; readonly rows: readonly LicenseRow[] }
 
 const Acts = ({ row, onAct }: { readonly row: LicenseRow; readonly onAct: (act: Act) => void }) => (
   <span class="row-acts">
     <a href={hrefTo('add_servers', {}, { license: row.id })}>{t('arrivals')}</a>
     {isEditable(row) ? (
       <>
+        <button
+          type="button"
+          aria-label={t('edit_of', { name: row.name })}
+          onClick={() => onAct({ kind: 'edit', rows: [row] })}
+        >
+          {t('edit')}
+        </button>
         <button
           type="button"
           aria-label={t('regenerate_of', { name: row.name })}
@@ -110,7 +118,9 @@ type ActProps = { readonly act: Act; readonly onClose: () => void; readonly onDo
 
 function ActDialogs({ act: { kind, rows }, onClose, onDone }: ActProps) {
   const [key, setKey] = useState<string | null>(null)
-  const name = rows[0]?.name ?? ''
+  const [first] = rows
+  const name = first?.name ?? ''
+  if (kind === 'edit' && first) return <EditLicence license={first} onClose={onClose} onDone={onDone} />
   if (key !== null)
     return (
       <Dialog title={t('regenerate_of', { name })} onClose={onClose}>
