@@ -52,7 +52,12 @@ async function fillSite(): Promise<void> {
   ]
   for (const [index, name] of names.entries()) {
     const hostname = `h${index}.example.test`
-    const { data } = await api('POST', '/servers', { name, hostname, environment: 'prod', tags: ['web', 'eu'] })
+    const { data } = await api('POST', '/servers', {
+      name,
+      hostname,
+      environment: 'prod',
+      tags: ['web', 'eu', 'a-tag-as-long-as-tags-may-be'.padEnd(64, '-')],
+    })
     ids.server ??= data.id
     const agent = await SimulatedAgent.enroll(site.facts.agent_url, site.facts.license, hostname)
     const nowMs = Date.now()

@@ -102,7 +102,7 @@ function toldAbove(threshold: number): number {
 test('the list says each rule as a sentence, and disables, enables and copies', async () => {
   await open('/rules')
   const row = page.getByRole('row', { name: /High CPU/ })
-  await row.getByText('cpu_usage_percent over 90.0 % for 10m, until below 80.0 %').waitFor()
+  await row.getByText('CPU usage over 90.0 % for 10m, until below 80.0 %').waitFor()
   await row.getByText('All servers').waitFor()
   await page.getByRole('button', { name: 'Disable High CPU' }).click()
   await row.getByText('disabled', { exact: true }).waitFor()

@@ -3,6 +3,7 @@ import type { RuleRow } from '../../../views/rules.ts'
 import { rulesWords } from '../../../words/rules.ts'
 import { conditionPart } from '../../condition-part.ts'
 import { duration, valueText } from '../../format.ts'
+import { metricTitle } from '../../metric-title.ts'
 import { textsOf } from '../../session.ts'
 
 const t = textsOf(rulesWords)
@@ -17,13 +18,13 @@ function matcherText(label: string, matcher: Matcher): string {
     : `${label}=[${matcher.map(value => `"${value}"`).join(',')}]`
 }
 
-/** `disk_used_percent{mount="/"}` */
+/** `Disk usage mount="/"` */
 function seriesText({ metric, matchers }: Condition): string {
   const parts = Object.entries(matchers ?? {}).map(([label, matcher]) => matcherText(label, matcher))
-  return parts.length === 0 ? (metric ?? '') : `${metric}{${parts.join(',')}}`
+  return [metric === null ? '' : metricTitle(metric), ...parts].join(' ')
 }
 
-/** `disk_used_percent over 95 % for 5m, until below 80 %` */
+/** `Disk usage over 95 % for 5m, until below 80 %` */
 export function conditionText({ kind, condition, unit }: Pick<RuleRow, 'kind' | 'condition' | 'unit'>): string {
   const { operator, threshold, for_seconds: forSeconds, recover_threshold: recover } = condition
   if (kind === 'agent_down' || operator === null) return t('agent_silent')
