@@ -72,10 +72,16 @@ async function open(tenant: Tenant, permissions: readonly string[] = ['*']): Pro
 }
 
 /** An alert of a rule of this severity on a server. */
-async function newAlert(tenant: Tenant, collector: Json, serverId: string, severity: string): Promise<void> {
+async function newAlert(
+  tenant: Tenant,
+  collector: Json,
+  serverId: string,
+  severity: string,
+  name = `CPU ${severity}`,
+): Promise<void> {
   const rule = (
     await tenant.call('POST', '/monitoring/rules', {
-      ...{ name: `CPU ${severity}`, kind: 'threshold', scope: { server_ids: [serverId] } },
+      ...{ name, kind: 'threshold', scope: { server_ids: [serverId] } },
       ...{ metric: 'cpu_usage_percent', operator: '>', threshold: 90, severity },
     })
   ).body.data
@@ -228,4 +234,24 @@ test('[HUB-031] companies below this one stand as rows, those that the viewer ma
   await row.getByRole('link').click()
   await page.waitForURL(url => !url.pathname.startsWith(session.base))
   await context.close()
+}, 120_000)
+
+/** A name without a place to break it. */
+const WIDE = 'W'.repeat(200)
+
+test('names as long as they may be push no column of a list off the screen', async () => {
+  const collector = await hub.collector()
+  const tenant = await hub.tenant()
+  const { data } = (await tenant.call('POST', '/servers', { name: WIDE, hostname: WIDE, role: WIDE.slice(0, 60) })).body
+  await newAlert(tenant, collector, data.id, 'critical', `High ${WIDE}`)
+  const page = await open(tenant)
+  for (const list of ['Alerts', 'Servers', 'Rules']) {
+    await page.getByRole('navigation').getByRole('link', { name: list, exact: true }).click()
+    await page.getByRole('table', { name: list }).getByRole('row', { name: /WWW/ }).waitFor()
+    const heads = page.locator('main thead th:visible')
+    const last = (await heads.nth((await heads.count()) - 1).boundingBox())!
+    expect([list, last.width > 40, last.x + last.width <= 1280]).toEqual([list, true, true])
+    expect([list, await page.evaluate('document.documentElement.scrollWidth <= innerWidth')]).toEqual([list, true])
+  }
+  await page.context().close()
 }, 120_000)

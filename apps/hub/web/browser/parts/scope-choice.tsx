@@ -1,5 +1,5 @@
-// Whom something is about, as a form chooses it: all servers, named ones, or those of a tag, an environment, a role or a
-// data centre. What says more than that is kept as it is.
+// Whom something is about, as a form chooses it: all servers, named ones, or those of a tag, an environment, a role or
+// a data centre. What says more than that is kept as it is.
 import '../view.ts'
 import { useState } from 'preact/hooks'
 import type { SilenceRow } from '../../views/silences.ts'

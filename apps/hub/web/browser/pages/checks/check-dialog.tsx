@@ -1,5 +1,5 @@
-// A check that is made, changed or copied: its type says what the target is. Made, it is shown on its servers: the first
-// results are its test.
+// A check that is made, changed or copied: its type says what the target is. Made, it is shown on its servers: the
+// first results are its test.
 import '../../view.ts'
 import { useEffect, useState } from 'preact/hooks'
 import type { SilenceRow } from '../../../views/silences.ts'
