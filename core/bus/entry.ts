@@ -27,9 +27,6 @@ const ENTRY_VERSION = 1
 const HEADER_BYTES = 96
 const FLAG_COUNTS = 1
 const FLAG_TIMES = 2
-/** A reader copies groups of up to so many bytes to memory that it keeps. */
-const COPY_BYTES_MAX = 256 * 1024
-const COPY_BYTES_MIN = 4 * 1024
 
 /** Who sent a batch and when it came. */
 type EntryHeader = {
@@ -139,8 +136,7 @@ export const encodeEntry = (header: EntryHeader, batch: SampleBatch): Uint8Array
   new EntryEncoder().encode(header, batch).slice()
 
 /**
- * Walks the entries of one group of the bus. The views stay valid until another group is opened; `next` moves to the
- * following entry.
+ * Walks the entries of one group of the bus. The views stay valid for the group; `next` moves to the following entry.
  * Series `i` of the entry has points `points(i)`; with one point each and one time, that is value i at commonTsMs.
  */
 export class EntryReader {
@@ -167,25 +163,15 @@ export class EntryReader {
   timesAt = 0
   private definitionsAt = 0
   private definitionsBytes = 0
-  /** Where groups are copied to whose memory is not aligned, as most from Redis. */
-  private copy = new Uint8Array(0)
 
   /** Starts reading a group of entries. Copies it only when its memory is not aligned to eight bytes. */
   open(group: Uint8Array): void {
-    const aligned = group.byteOffset % 8 === 0 && group.byteLength % 8 === 0 ? group : this.aligned(group)
+    const aligned = group.byteOffset % 8 === 0 && group.byteLength % 8 === 0 ? group : new Uint8Array(group)
     this.bytes = aligned
     this.u32 = new Uint32Array(aligned.buffer, aligned.byteOffset, aligned.byteLength >> 2)
     this.f64 = new Float64Array(aligned.buffer, aligned.byteOffset, aligned.byteLength >> 3)
     this.start = 0
     this.end = 0
-  }
-
-  private aligned(group: Uint8Array): Uint8Array {
-    if (group.length > COPY_BYTES_MAX) return new Uint8Array(group)
-    if (group.length > this.copy.length)
-      this.copy = new Uint8Array(Math.max(COPY_BYTES_MIN, 2 ** Math.ceil(Math.log2(group.length))))
-    this.copy.set(group)
-    return this.copy.subarray(0, group.length)
   }
 
   /**

@@ -101,23 +101,6 @@ test('an entry comes out as it went in, alone and in a group', () => {
   }
 })
 
-test('a group whose memory is not aligned is copied to the same memory each time', () => {
-  const batch = new SampleBatch()
-  const reader = new EntryReader()
-  const opened = [1, 2, 3].map(value => {
-    fill(batch, [{ id: [1, 2], points: [[3, value]] }])
-    const entry = encodeEntry(header, batch)
-    const group = new Uint8Array(entry.length + 1)
-    group.set(entry, 1)
-    reader.open(group.subarray(1))
-    expect(reader.next()).toBe(true)
-    expect(reader.f64[reader.valuesAt]).toBe(value)
-    expect(reader.next()).toBe(false)
-    return reader.u32.buffer
-  })
-  expect(new Set(opened).size).toBe(1)
-})
-
 test('an entry of another version, or with a false length, is refused', () => {
   const batch = new SampleBatch()
   fill(batch, [{ id: [1, 2], points: [[3, 4]] }])
