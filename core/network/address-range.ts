@@ -63,23 +63,43 @@ export function gapsIn(whole: AddressRange, taken: readonly AddressRange[]): Add
   return gaps
 }
 
-/** The first blocks of a prefix length that lie in free ranges, at most so many; and how many there are in all. */
+/** What of the ranges, given in order and without overlap, lies in the gaps, given in the same way. */
+export function partsIn(gaps: readonly AddressRange[], ranges: readonly AddressRange[]): AddressRange[] {
+  const parts: AddressRange[] = []
+  let at = 0
+  for (const range of ranges) {
+    while (at < gaps.length && gaps[at]!.to < range.from) at++
+    for (let index = at; index < gaps.length && gaps[index]!.from <= range.to; index++) {
+      let { from, to } = gaps[index]!
+      if (from < range.from) from = range.from
+      if (to > range.to) to = range.to
+      parts.push({ from, to })
+    }
+  }
+  return parts
+}
+
+/**
+ * The lowest (highest) blocks of a prefix length that lie in free ranges, at most so many; and how many there are in
+ * all.
+ */
 export function blocksIn(
   gaps: readonly AddressRange[],
   family: Family,
   prefix: number,
   countMax: number,
+  down = false,
 ): { readonly blocks: readonly string[]; readonly total: bigint } {
   const size = 1n << BigInt(bitsOfFamily(family) - prefix)
   const blocks: string[] = []
   let total = 0n
-  for (const { from, to } of gaps) {
+  for (const { from, to } of down ? gaps.toReversed() : gaps) {
     const first = ((from + size - 1n) / size) * size
     if (first + size - 1n > to) continue
     const count = (to + 1n - first) / size
     total += count
     for (let index = 0n; index < count && blocks.length < countMax; index++)
-      blocks.push(`${numberAddress(first + index * size, family)}/${prefix}`)
+      blocks.push(`${numberAddress(first + (down ? count - 1n - index : index) * size, family)}/${prefix}`)
   }
   return { blocks, total }
 }

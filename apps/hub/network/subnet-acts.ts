@@ -50,7 +50,7 @@ export async function freeIn(
       ...reservedRanges(subnet),
       ...taken.map(({ cidr }) => rangeOfCidr(cidr)),
     ])
-    const { blocks, total } = blocksIn(gaps, family, asked.prefix, asked.count)
+    const { blocks, total } = blocksIn(gaps, family, asked.prefix, asked.count, asked.isFromLast)
     return { data: blocks, total_free: jsonNumber(total) }
   }
   if (subnet.kind === 'container' || subnet.full) return { data: [], total_free: 0 }

@@ -6,13 +6,15 @@ import {
   addressNumber,
   gapsIn,
   numberAddress,
+  partsIn,
   rangeOfCidr,
+  unionOf,
 } from '../../../core/network/address-range.ts'
 import { anyObject, id, listed, named, string, wordOf } from '../platform/http/response-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import type { Found } from '../resources/resource-rows.ts'
 import type { Subnet } from './subnet.ts'
-import { reservedRanges, usageResponse, usagesOf } from './subnet-usage.ts'
+import { reservedRanges, usableRange, usageResponse, usagesOf } from './subnet-usage.ts'
 
 const RANGES_MAX = 1000
 
@@ -44,6 +46,17 @@ const numbered = (rows: readonly { from: string; to: string }[]): AddressRange[]
 const counts = (rows: readonly { word: string; count: number }[]) =>
   Object.fromEntries(rows.map(({ word, count }) => [word, count]))
 
+/** Each address of a subnet in one range, with the first state that says something of it; in order. */
+function statedOnce(
+  whole: AddressRange,
+  said: readonly (readonly [state: Stated['state'], ranges: readonly AddressRange[]])[],
+): Stated[] {
+  const stated: Stated[] = []
+  for (const [state, ranges] of said)
+    stated.push(...partsIn(gapsIn(whole, stated), ranges).map(range => ({ ...range, state })))
+  return stated.sort((a, b) => (a.from < b.from ? -1 : 1))
+}
+
 export async function subnetDetails({ hub, companyId }: RouteContext, subnet: Found<Subnet>) {
   const { db } = hub.database
   const inside = sql`company_id = ${companyId} and vrf = ${subnet.vrf} and address <<= ${subnet.cidr}::cidr and deleted_at is null`
@@ -66,14 +79,14 @@ export async function subnetDetails({ hub, companyId }: RouteContext, subnet: Fo
       where a.company_id = ${companyId} and a.subnet_id = ${subnet.id} and a.deleted_at is null order by a.address limit 100`),
   ])
   const gateway = subnet.gateway === null ? [] : [{ from: subnet.gateway, to: subnet.gateway }]
-  const taken: Stated[] = [
-    ...children.map(({ cidr }) => ({ ...rangeOfCidr(cidr), state: 'child' as const })),
-    ...reservedRanges(subnet).map(range => ({ ...range, state: 'reserved' as const })),
-    ...numbered([...runs, ...gateway]).map(range => ({ ...range, state: 'used' as const })),
-  ]
   const whole = rangeOfCidr(subnet.cidr)
-  const free = gapsIn(whole, taken).map(range => ({ ...range, state: 'free' as const }))
-  const ranges = [...taken, ...free].sort((a, b) => (a.from < b.from ? -1 : 1)).slice(0, RANGES_MAX)
+  const ends = gapsIn(whole, [usableRange(subnet)])
+  const ranges = statedOnce(whole, [
+    ['child', children.map(({ cidr }) => rangeOfCidr(cidr))],
+    ['used', unionOf(numbered([...runs, ...gateway]))],
+    ['reserved', unionOf([...reservedRanges(subnet), ...ends])],
+    ['free', [whole]],
+  ]).slice(0, RANGES_MAX)
   return {
     usage: usages.get(subnet.id)!,
     by_status: counts(statuses),
