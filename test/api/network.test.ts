@@ -179,7 +179,32 @@ describe('subnets', () => {
     expect(details.by_status).toEqual({ active: 10 })
     const states = new Set(details.ranges.map((range: Json) => range.state))
     expect([...states].sort()).toEqual(['free', 'reserved', 'used'])
+    // Ten addresses from .2 on, a gateway before them, and reserved ones that begin among them.
+    expect(details.ranges.map((range: Json) => `${range.from} ${range.to} ${range.state}`)).toEqual([
+      '10.0.0.0 10.0.0.0 reserved',
+      '10.0.0.1 10.0.0.11 used',
+      '10.0.0.12 10.0.0.20 reserved',
+      '10.0.0.21 10.0.0.254 free',
+      '10.0.0.255 10.0.0.255 reserved',
+    ])
     expect((await usage((await subnet('2001:db8::/32')).id)).size).toBe('79228162514264337593543950336')
+  })
+
+  test('addresses are found by the name of their server, also when it was renamed', async () => {
+    await company()
+    const server = await data(call('POST', '/servers', { name: 'Printer-07' }))
+    const kept = await data(call('POST', '/ips', { address: '10.0.0.5', server_id: server.id }))
+    const trashed = await data(call('POST', '/ips', { address: '10.0.0.6', server_id: server.id }))
+    await call('POST', '/ips', { address: '10.0.0.7' })
+    const found = async (text: string) =>
+      (await data(call('GET', `/ips?search=${text}`))).map((each: Json) => each.address)
+    expect(await found('printer')).toEqual(['10.0.0.5', '10.0.0.6'])
+    await call('DELETE', `/ips/${trashed.id}`)
+    await call('PATCH', `/servers/${server.id}`, { name: 'scanner-07' })
+    await call('PATCH', `/ips/${trashed.id}`, { deleted_at: null })
+    expect([await found('printer'), await found('scanner')]).toEqual([[], ['10.0.0.5', '10.0.0.6']])
+    await call('POST', `/ips/${kept.id}/release`)
+    expect(await found('SCANNER')).toEqual(['10.0.0.6'])
   })
 
   test('[RES-240] [RES-241] split makes parts, merge makes one of them', async () => {
@@ -278,6 +303,8 @@ describe('addresses', () => {
     await observe(agent, '10.31.0.6')
     const blocks = await call('GET', `/subnets/${narrow.id}/free?prefix=30`)
     expect(blocks.body).toEqual({ data: ['10.31.0.8/30', '10.31.0.12/30'], total_free: 2 })
+    const last = await call('GET', `/subnets/${narrow.id}/free?prefix=30&from=last&count=1`)
+    expect(last.body).toEqual({ data: ['10.31.0.12/30'], total_free: 2 })
     const small = await subnet('10.30.0.0/30')
     expect(addresses(await allocate(small.id, { count: 2 }))).toEqual(['10.30.0.1', '10.30.0.2'])
     expect(await faultsOf(allocate(small.id))).toEqual([422, ['subnet_id']])

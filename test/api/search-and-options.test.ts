@@ -210,6 +210,94 @@ describe('option lists', () => {
     expect((await tenant.call('GET', `/servers/${server.id}`)).body.data.environment).toBe('other')
   })
 
+  test('[RES-248] a strict list refuses other values in files of servers, in tags and in reasons of silences', async () => {
+    tenant = await hub.tenant()
+    const { call } = tenant
+    const strict = async (list: string, value: string) => {
+      const item = await make(`/options/${list}/items`, { value })
+      await call('PUT', `/options/${list}/order`, { order: [item.id], strict: true })
+    }
+    const standing = await make('/servers', { name: 'a', environment: 'test', tags: ['old'] })
+    await strict('environments', 'production')
+    await strict('resource_tags', 'web')
+    await strict('silence_reasons', 'Works')
+    const csv = (text: string) => call('POST', '/servers/import', text, { 'Content-Type': 'text/csv' })
+    const refused = await csv('name,environment,tags\nb,production,web\nc,wild,web;wild\n')
+    expect([refused.status, Object.keys(refused.body.errors)]).toEqual([422, ['rows.3.environment', 'rows.3.tags']])
+    expect((await call('GET', '/servers')).body.meta.total).toBe(1)
+    // What stands already may be sent again.
+    expect((await csv('name,environment,tags\na,test,old;web\nb,production,web\n')).body.data).toMatchObject({
+      created: 1,
+      updated: 1,
+    })
+    const scope = { server_ids: [standing.id] }
+    const ends_at = new Date(Date.now() + 3_600_000).toISOString()
+    for (const [method, path, body, field] of [
+      ['POST', '/servers', { name: 'd', tags: ['wild'] }, 'tags'],
+      ['PUT', `/servers/${standing.id}/tags`, { tags: ['wild'] }, 'tags'],
+      ['POST', '/proxies', { name: 'p', tags: ['web', 'wild'] }, 'tags'],
+      ['POST', '/monitoring/silences', { scope, ends_at, reason: 'wild' }, 'reason'],
+    ] as const) {
+      const answer = await call(method, path, body)
+      expect([path, answer.status, Object.keys(answer.body.errors ?? {})]).toEqual([path, 422, [field]])
+    }
+    const bulk = await call('POST', '/servers/bulk/tags', { server_ids: [standing.id], add: ['wild'] })
+    expect([bulk.status, bulk.body.data]).toEqual([200, []])
+    expect(Object.keys(bulk.body.refused[0].errors)).toEqual(['tags'])
+    await make('/proxies', { name: 'p', tags: ['web'] })
+    const silence = await make('/monitoring/silences', { scope, ends_at, reason: 'Works' })
+    const other = await call('PATCH', `/monitoring/silences/${silence.id}`, { reason: 'wild' })
+    expect(Object.keys(other.body.errors)).toEqual(['reason'])
+    // A tag is renamed wherever it is used, of whatever kind.
+    const [item] = (await call('GET', '/options/resource_tags')).body.data
+    expect(item.uses).toBe(3)
+    const renamed = await call('PATCH', `/options/resource_tags/items/${item.id}`, { value: 'www', rename_uses: true })
+    expect(renamed.body.data.renamed).toBe(3)
+    expect((await call('GET', '/proxies')).body.data[0]).toMatchObject({ tags: ['www'], version: 2 })
+  })
+
+  test('[RES-008] [RES-009] [RES-017] an item has a version, and what a rename changes has one more', async () => {
+    tenant = await hub.tenant()
+    const { call } = tenant
+    const made = await call('POST', '/options/environments/items', { value: 'prod' })
+    const { id } = made.body.data
+    const path = `/options/environments/items/${id}`
+    expect([made.headers.get('etag'), made.headers.get('location')]).toEqual(['"1"', `/api/v1${path}`])
+    const subnet = await make('/subnets', { cidr: '10.0.0.0/24', environment: 'prod' })
+    expect((await call('PATCH', path, { label: 'prod', enabled: true })).headers.get('etag')).toBe('"1"')
+    const renamed = await call('PATCH', path, { value: 'live', rename_uses: true }, { 'If-Match': '"1"' })
+    expect([renamed.status, renamed.headers.get('etag')]).toEqual([200, '"2"'])
+    for (const [body, headers, status] of [
+      [{ label: 'x' }, { 'If-Match': '"1"' }, 412],
+      [{ label: 'x', version: 1 }, {}, 409],
+    ] as const) {
+      const refused = await call('PATCH', path, body, headers)
+      expect([refused.status, refused.body.reason, refused.body.current_version]).toEqual([
+        status,
+        'version_conflict',
+        2,
+      ])
+    }
+    expect((await call('DELETE', path, undefined, { 'If-Match': '"1"' })).status).toBe(412)
+    const entries = async (type: string, of: string) =>
+      (await call('GET', `/audit-log/subjects/${type}/${of}`)).body.data.map((each: Json) => [
+        each.action,
+        each.changes,
+      ])
+    expect((await entries('option_item', id))[0]).toEqual([
+      'option_item.update',
+      { value: { old: 'prod', new: 'live' } },
+    ])
+    expect(await entries('option_item', id)).toHaveLength(2)
+    // What was kept by its version is read again.
+    const read = await call('GET', `/subnets/${subnet.id}`, undefined, { 'If-None-Match': '"1"' })
+    expect([read.status, read.body.data.version, read.body.data.environment]).toEqual([200, 2, 'live'])
+    expect((await entries('subnet', subnet.id))[0]).toEqual([
+      'subnet.update',
+      { environment: { old: 'prod', new: 'live' } },
+    ])
+  })
+
   test('[RES-253] an order has every item once', async () => {
     tenant = await hub.tenant()
     const [a, b] = [

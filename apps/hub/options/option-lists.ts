@@ -49,9 +49,22 @@ export const optionLists: Readonly<Record<string, OptionList>> = {
   resource_tags: list(
     'Tags',
     'Thẻ',
-    { kind: 'server', field: 'tags', table: 'servers', column: 'tags', isList: true },
-    { kind: 'subnet', field: 'tags', table: 'subnets', column: 'tags', isList: true },
-    { kind: 'ip_address', field: 'tags', table: 'ip_addresses', column: 'tags', isList: true },
+    ...Object.entries({
+      server: 'servers',
+      connection: 'connections',
+      load_balancer: 'load_balancers',
+      lb_pool: 'lb_pools',
+      lb_member: 'lb_members',
+      virtual_server: 'virtual_servers',
+      proxy: 'proxies',
+      proxy_site: 'proxy_sites',
+      certificate: 'certificates',
+      dns_server: 'dns_servers',
+      dns_zone: 'dns_zones',
+      dns_record: 'dns_records',
+      subnet: 'subnets',
+      ip_address: 'ip_addresses',
+    }).map(([kind, table]): Use => ({ kind, field: 'tags', table, column: 'tags', isList: true })),
   ),
 }
 

@@ -2,7 +2,9 @@
 import { randomUUID } from 'node:crypto'
 import { Type } from '@sinclair/typebox'
 import { sql } from 'drizzle-orm'
-import { auditRequest } from '../audit/audit.ts'
+import type { Unchecked } from '../../../core/json-object.ts'
+import { auditMany, auditRequest } from '../audit/audit.ts'
+import { changesBetween } from '../audit/masked-changes.ts'
 import { violatedUniqueIndex } from '../platform/db/connect.ts'
 import type { AuditChanges } from '../platform/db/schema-identity.ts'
 import { inTransaction, type Tx } from '../platform/db/transaction.ts'
@@ -10,6 +12,7 @@ import { invalid, invalidField, notFound } from '../platform/http/api-error.ts'
 import { words } from '../platform/http/api-texts.ts'
 import { boolean, isUuid, optional, text } from '../platform/http/request-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
+import { checkVersion, type Expected } from '../resources/write-resource.ts'
 import { refreshScopes } from '../scopes/scope.ts'
 import { isOptionList, optionListId, optionLists, usedBy, usesOf } from './option-lists.ts'
 
@@ -24,8 +27,13 @@ type ItemRow = {
   position: number
   enabled: boolean
   is_default: boolean
+  version: number
+  created_at: Date
+  updated_at: Date
 }
-const COLUMNS = sql.raw('id, value, label, label_vi, color, position, enabled, is_default')
+const COLUMNS = sql.raw(
+  'id, value, label, label_vi, color, position, enabled, is_default, version::int as version, created_at, updated_at',
+)
 
 /** The name of the list that the path names. Throws 404. */
 export function listOfPath({ params }: RouteContext): string {
@@ -48,16 +56,21 @@ export async function allLists({ hub, companyId, language }: RouteContext) {
   }))
 }
 
-const presented = ({ id, value, label, label_vi, color, position, enabled, is_default }: ItemRow, uses: number) => ({
-  id: id as string | null,
-  value,
-  label,
-  label_vi,
-  color,
-  position: position as number | null,
-  enabled,
-  is_default,
+/** An item as it is answered. */
+export type Item = Omit<ItemRow, 'id' | 'position' | 'version' | 'created_at' | 'updated_at'> & {
+  readonly id: string | null
+  readonly position: number | null
+  readonly uses: number
+  readonly version: number | null
+  readonly created_at: string | null
+  readonly updated_at: string | null
+}
+
+const presented = ({ created_at, updated_at, ...row }: ItemRow, uses: number): Item => ({
+  ...row,
   uses,
+  created_at: new Date(created_at).toISOString(),
+  updated_at: new Date(updated_at).toISOString(),
 })
 
 /** The items by position; with `unlisted` also values in use that have none. */
@@ -66,7 +79,7 @@ export async function itemsOf(
   list: string,
   enabled: boolean | undefined,
   unlisted: boolean,
-) {
+): Promise<Item[]> {
   const { db } = hub.database
   const [rows, uses] = await Promise.all([
     db.execute<ItemRow>(sql`
@@ -88,6 +101,9 @@ export async function itemsOf(
       enabled: true,
       is_default: false,
       uses: count,
+      version: null,
+      created_at: null,
+      updated_at: null,
     })),
   ]
 }
@@ -145,9 +161,22 @@ async function storing(act: Promise<unknown>): Promise<void> {
 /** One item of a list is the default. */
 const onlyDefault = (tx: Tx, companyId: string, list: string, id: string) =>
   tx.db.execute(sql`
-    update option_items set is_default = false where company_id = ${companyId} and list = ${list} and id <> ${id} and is_default`)
+    update option_items set is_default = false, version = version + 1, updated_at = now()
+    where company_id = ${companyId} and list = ${list} and id <> ${id} and is_default`)
 
 const subjectOf = (id: string, list: string, value: string) => ({ type: 'option_item', id, name: `${list}: ${value}` })
+
+/** What the audit log says of an item that was written. */
+const told = ({ value, label, label_vi, color, enabled, is_default }: ItemRow): Unchecked => ({
+  value,
+  label,
+  label_vi,
+  color,
+  enabled,
+  is_default,
+})
+const changesOf = (before: ItemRow | null, after: ItemRow | null): AuditChanges =>
+  changesBetween(before ? told(before) : {}, after ? told(after) : {})
 
 export const addItem = (context: RouteContext, list: string, input: ItemInput & { readonly value: string }) =>
   inTransaction(context.hub.database.db, async tx => {
@@ -164,18 +193,21 @@ export const addItem = (context: RouteContext, list: string, input: ItemInput & 
           ${input.color ?? null}, ${last + 1}, ${input.enabled ?? true}, ${input.is_default ?? false})`),
     )
     if (input.is_default) await onlyDefault(tx, companyId, list, id)
-    await auditRequest(tx, context, 'option_item.create', subjectOf(id, list, input.value))
     const row = await lockItem(tx, companyId, list, id)
+    await auditRequest(tx, context, 'option_item.create', subjectOf(id, list, input.value), changesOf(null, row))
     const uses = await usesOf(tx.db, companyId, list)
     return presented(row, uses.get(row.value) ?? 0)
   })
+
+/** Whether it is one of the kinds of the registry, whose rows have a version. */
+const isRow = (kind: string): boolean => kind !== 'server' && kind !== 'silence'
 
 /** Rewrites a value wherever it is used, with the scopes that name it. Returns how many resources had it. */
 async function rewrite(context: RouteContext, tx: Tx, list: string, from: string, to: string): Promise<number> {
   const { hub, companyId } = context
   let count = 0
   const servers: string[] = []
-  for (const { kind, table, column, isList } of optionLists[list]?.uses ?? []) {
+  for (const { kind, field, table, column, isList } of optionLists[list]?.uses ?? []) {
     const name = sql.identifier(column)
     const [set, where] = isList
       ? [
@@ -183,11 +215,30 @@ async function rewrite(context: RouteContext, tx: Tx, list: string, from: string
           sql`${name} @> array[${from}]::text[]`,
         ]
       : [sql`${to}::text`, sql`${name} = ${from}`]
-    const rows = await tx.db.execute<{ id: string }>(sql`
-      update ${sql.identifier(table)} set ${name} = ${set} where company_id = ${companyId} and deleted_at is null and ${where}
-      returning id`)
+    const more = isRow(kind)
+      ? sql`, version = version + 1, updated_at = now(), updated_by = ${context.caller.user.id}::uuid`
+      : kind === 'server'
+        ? sql`, updated_at = now()`
+        : sql``
+    const rows = await tx.db.execute<{ id: string; name: string; old: unknown; new: unknown }>(sql`
+      with used as materialized (
+        select id, ${name} as old from ${sql.identifier(table)}
+        where company_id = ${companyId} and deleted_at is null and ${where} for update)
+      update ${sql.identifier(table)} t set ${name} = ${set} ${more} from used where t.id = used.id
+      returning t.id, ${sql.identifier(kind === 'silence' ? 'reason' : 'name')}::text as name,
+        to_jsonb(used.old) as old, to_jsonb(t.${name}) as new`)
     count += rows.length
+    const changed = rows.map(row => ({
+      subject: { type: kind, id: row.id, name: row.name.slice(0, 100) },
+      changes: { [field]: { old: row.old, new: row.new } },
+    }))
+    await auditMany(tx, context, `${kind}.update`, changed)
     if (kind === 'server') servers.push(...rows.map(row => row.id))
+    if (kind === 'silence')
+      tx.touch(
+        'silences',
+        rows.map(row => row.id),
+      )
   }
   await rewriteScopes(tx, companyId, list, from, to)
   if (servers.length > 0) {
@@ -228,15 +279,18 @@ export const changeItem = (
   list: string,
   id: string,
   { rename_uses: renames, ...input }: ItemInput & { readonly rename_uses?: boolean | undefined },
+  expected: Expected = {},
 ) =>
   inTransaction(context.hub.database.db, async tx => {
     const { companyId } = context
     const before = await lockItem(tx, companyId, list, id)
+    checkVersion(before, expected)
     const value = input.value ?? before.value
     let renamed = 0
     if (value !== before.value) {
       const used = (await usesOf(tx.db, companyId, list)).get(before.value) ?? 0
       if (used > 0 && !renames) throw invalid({ value: words('option_used', { count: used }) })
+      // First the item, so that a value which another one has is refused before its uses are looked at.
       await storing(tx.db.execute(sql`update option_items set value = ${value} where id = ${id}`))
       if (used > 0) renamed = await rewrite(context, tx, list, before.value, value)
     }
@@ -247,20 +301,30 @@ export const changeItem = (
       enabled: input.enabled ?? before.enabled,
       is_default: input.is_default ?? before.is_default,
     }
-    await tx.db.execute(sql`
-      update option_items set label = ${next.label}, label_vi = ${next.label_vi}, color = ${next.color},
-        enabled = ${next.enabled}, is_default = ${next.is_default} where id = ${id}`)
-    if (next.is_default) await onlyDefault(tx, companyId, list, id)
-    const changes = { value: { old: before.value, new: value } }
-    await auditRequest(tx, context, 'option_item.update', subjectOf(id, list, value), changes)
+    const changes = changesOf(before, { ...before, ...next, value })
+    if (Object.keys(changes).length > 0) {
+      await tx.db.execute(sql`
+        update option_items set label = ${next.label}, label_vi = ${next.label_vi}, color = ${next.color},
+          enabled = ${next.enabled}, is_default = ${next.is_default}, version = version + 1, updated_at = now()
+        where id = ${id}`)
+      if (next.is_default) await onlyDefault(tx, companyId, list, id)
+      await auditRequest(tx, context, 'option_item.update', subjectOf(id, list, value), changes)
+    }
     const uses = await usesOf(tx.db, companyId, list)
-    return { ...presented({ ...before, ...next, value }, uses.get(value) ?? 0), renamed }
+    return { ...presented(await lockItem(tx, companyId, list, id), uses.get(value) ?? 0), renamed }
   })
 
-export const removeItem = (context: RouteContext, list: string, id: string, replaceWith?: string) =>
+export const removeItem = (
+  context: RouteContext,
+  list: string,
+  id: string,
+  replaceWith?: string,
+  expected: Expected = {},
+) =>
   inTransaction(context.hub.database.db, async tx => {
     const { companyId } = context
     const item = await lockItem(tx, companyId, list, id)
+    checkVersion(item, expected)
     const used = (await usesOf(tx.db, companyId, list)).get(item.value) ?? 0
     if (used > 0) {
       if (replaceWith === undefined) throw invalid({ item: words('option_used', { count: used }) })
@@ -269,7 +333,7 @@ export const removeItem = (context: RouteContext, list: string, id: string, repl
       await rewrite(context, tx, list, item.value, other.value)
     }
     await tx.db.execute(sql`delete from option_items where id = ${id}`)
-    await auditRequest(tx, context, 'option_item.delete', subjectOf(id, list, item.value))
+    await auditRequest(tx, context, 'option_item.delete', subjectOf(id, list, item.value), changesOf(item, null))
   })
 
 /** Every item of the list once, in its new order. */

@@ -1,8 +1,10 @@
 // REST: /options (group "Option lists").
 import { Type } from '@sinclair/typebox'
-import { boolean, flag, flagOf, listOf, oneOf, text, uuid } from '../platform/http/request-schema.ts'
+import { Reply } from '../platform/http/reply.ts'
+import { boolean, flag, flagOf, listOf, oneOf, optional, text, uuid } from '../platform/http/request-schema.ts'
 import { amount, answer, answerList, id, listed, named, nullable, string } from '../platform/http/response-schema.ts'
 import { type Route, type RouteContext, route } from '../platform/http/route.ts'
+import { expectedOf } from '../resources/kind-routes.ts'
 import { refuseManaged } from '../resources/manifest-lock.ts'
 import { optionListId, optionLists } from './option-lists.ts'
 import {
@@ -10,6 +12,7 @@ import {
   allLists,
   changeItem,
   ITEMS_MAX,
+  type Item,
   itemFields,
   itemsOf,
   listOfItem,
@@ -35,7 +38,15 @@ const item = {
   enabled: Type.Boolean(),
   is_default: Type.Boolean(),
   uses: amount(),
+  version: nullable(Type.Integer()),
+  created_at: nullable(string()),
+  updated_at: nullable(string()),
 }
+/** The answer of one item, with its ETag (R-003). */
+const tagged = (
+  data: Item,
+  more: { readonly status?: number; readonly headers?: Readonly<Record<string, string>> } = {},
+) => new Reply({ data }, { ...more, headers: { ETag: `"${data.version}"`, ...more.headers } })
 const itemResponse = named('OptionItem', item)
 
 /** The list of a path, for a change of it. Throws 422 while manifests alone change it. */
@@ -93,7 +104,9 @@ export const optionRoutes: readonly Route[] = [
     answer: answer(itemResponse),
     async handle(context) {
       await refuseLocked(context)
-      return { data: await addItem(context, context.resource, context.body) }
+      const data = await addItem(context, context.resource, context.body)
+      const location = `/api/v1/options/${context.resource}/items/${data.id}`
+      return tagged(data, { status: 201, headers: { Location: location } })
     },
   }),
   route({
@@ -104,11 +117,19 @@ export const optionRoutes: readonly Route[] = [
     permissions: MANAGE,
     pathParameters,
     resource: itemResource,
-    body: Type.Object({ value: Type.Optional(text(128)), ...itemFields, rename_uses: Type.Optional(boolean()) }),
+    body: Type.Object({
+      value: Type.Optional(text(128)),
+      ...itemFields,
+      rename_uses: Type.Optional(boolean()),
+      version: optional(Type.Integer({ minimum: 1 })),
+    }),
+    refusals: [409, 412],
     answer: answer(named('OptionItemRenamed', { ...item, renamed: amount() })),
     async handle(context) {
       await refuseLocked(context)
-      return { data: await changeItem(context, context.resource, context.params.item ?? '', context.body) }
+      const { version, ...input } = context.body
+      const expected = expectedOf(context, { version })
+      return tagged(await changeItem(context, context.resource, context.params.item ?? '', input, expected))
     },
   }),
   route({
@@ -120,9 +141,11 @@ export const optionRoutes: readonly Route[] = [
     pathParameters,
     resource: itemResource,
     query: Type.Object({ replace_with: Type.Optional(uuid()) }),
+    refusals: [412],
     async handle(context) {
       await refuseLocked(context)
-      await removeItem(context, context.resource, context.params.item ?? '', context.query.replace_with)
+      const { resource, params, query } = context
+      await removeItem(context, resource, params.item ?? '', query.replace_with, expectedOf(context))
       return undefined
     },
   }),

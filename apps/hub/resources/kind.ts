@@ -44,7 +44,7 @@ type Health = (typeof healths)[number]
 const commonFields = {
   name: textField(255, { required: true, search: 'text', sort: true }),
   description: textField(2000, { search: 'text' }),
-  tags: { ...textsField(128, 50, { search: 'text' }), store: storeTags },
+  tags: { ...textsField(128, 50, { search: 'text', options: 'resource_tags' }), store: storeTags },
   owner_team_id: ownerField(),
   status: choiceField(statuses, { fallback: 'active', filter: true }),
 } as const satisfies Fields

@@ -12,6 +12,9 @@ type OptionFields = Readonly<Record<string, string>>
 export const optionFieldsOf = (fields: Fields): OptionFields =>
   Object.fromEntries(Object.entries(fields).flatMap(([name, { options }]) => (options ? [[name, options]] : [])))
 
+const textsOf = (value: unknown): readonly string[] =>
+  (Array.isArray(value) ? value : [value]).filter(each => typeof each === 'string')
+
 /** The faults of values that changed and that a strict list does not have, by field, of each row. */
 export async function optionFaultsOf(
   tx: Tx,
@@ -21,8 +24,8 @@ export async function optionFaultsOf(
 ): Promise<Map<string, Words>[]> {
   const given = changes.map(({ before, next }) =>
     Object.entries(fields).flatMap(([field, list]) => {
-      const value = next[field]
-      return typeof value === 'string' && before?.[field] !== value ? [{ field, list, value }] : []
+      const had = textsOf(before?.[field])
+      return textsOf(next[field]).flatMap(value => (had.includes(value) ? [] : [{ field, list, value }]))
     }),
   )
   const asked = new Map(given.flat().map(({ list, value }) => [JSON.stringify([list, value]), { list, value }]))

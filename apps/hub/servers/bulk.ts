@@ -7,10 +7,11 @@ import { servers } from '../platform/db/schema.ts'
 import { inTransaction, isAnyOf, lockCompany, type Tx, uuidList } from '../platform/db/transaction.ts'
 import { ApiError, invalidField, notFound } from '../platform/http/api-error.ts'
 import { type Refusal, refusalOf } from '../platform/http/bulk.ts'
+import { faultsError } from '../platform/http/request-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { refreshScopes } from '../scopes/scope.ts'
 import { type Server, type ServerRow, selectServers } from './server-list.ts'
-import { type ServerInput, tellAgents } from './servers.ts'
+import { type ServerInput, tellAgents, unlistedOf } from './servers.ts'
 
 /** Returns the new values of one server; an ApiError 422 that it throws refuses only this server. */
 export type BulkChange = (server: Server) => Pick<ServerInput, 'status'> & { readonly tags?: readonly string[] }
@@ -57,9 +58,21 @@ export async function changeServers(
         if (!(error instanceof ApiError) || error.status !== 422) throw error
         refused.push(refusalOf(before.id, error, language))
       }
-    await storeChanged(hub, tx, companyId, changed)
-    await auditMany(tx, context, 'server.update', changed.map(toAudit))
-    return { done, refused }
+    const unlisted = await unlistedOf(
+      tx,
+      companyId,
+      changed.map(({ before, after }) => ({ before, input: { tags: after.tags } })),
+    )
+    const kept = changed.filter(({ before }, at) => {
+      const faults = unlisted[at]
+      if (!faults || faults.size === 0) return true
+      refused.push(refusalOf(before.id, faultsError(faults), language))
+      return false
+    })
+    const refusedIds = new Set(refused.map(({ id }) => id))
+    await storeChanged(hub, tx, companyId, kept)
+    await auditMany(tx, context, 'server.update', kept.map(toAudit))
+    return { done: done.filter(({ server }) => !refusedIds.has(server.id)), refused }
   })
 }
 

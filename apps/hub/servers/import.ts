@@ -20,7 +20,7 @@ import type { RouteContext } from '../platform/http/route.ts'
 import { refreshScopes } from '../scopes/scope.ts'
 import { raiseAgentsOf } from './bulk.ts'
 import { presentServer, type Server } from './server-list.ts'
-import { columnsOf, type ServerInput } from './servers.ts'
+import { columnsOf, type ServerInput, unlistedOf } from './servers.ts'
 
 const ROWS_MAX = 1000
 const INSERTED_AT_ONCE = 250
@@ -114,6 +114,21 @@ function changesOf(rows: readonly Row[], known: ReadonlyMap<string, Server>): Ch
   })
 }
 
+/** Throws 422 for values that strict option lists do not have, each by its line. */
+async function refuseUnlisted(
+  tx: Tx,
+  companyId: string,
+  rows: readonly Row[],
+  known: ReadonlyMap<string, Server>,
+): Promise<void> {
+  const changes = rows.map(({ input }) => ({ before: known.get(input.name.toLowerCase()) ?? null, input }))
+  const unlisted = await unlistedOf(tx, companyId, changes)
+  const faults: Faults = new Map(
+    rows.flatMap(({ line }, at) => [...(unlisted[at] ?? [])].map(([field, fault]) => [`rows.${line}.${field}`, fault])),
+  )
+  if (faults.size > 0) throw faultsError(faults)
+}
+
 async function insertRows(tx: Tx, companyId: string, rows: readonly Row[]): Promise<string[]> {
   const values = rows.map(({ input }) => ({
     ...columnsOf(input),
@@ -184,6 +199,7 @@ export function importServers(context: RouteContext, rows: readonly Row[], isDry
     )
     const fresh = rows.filter(({ input }) => !known.has(input.name.toLowerCase()))
     const changes = changesOf(rows, known)
+    await refuseUnlisted(tx, companyId, rows, known)
     await store(hub, tx, companyId, fresh, changes)
     const [created, updated] = [fresh.length, changes.length]
     const counts = { created: { old: null, new: created }, updated: { old: null, new: updated } }

@@ -17,7 +17,7 @@ import { faultsError } from '../platform/http/request-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { deleteConnectionsOf } from '../purge/connection-rows.ts'
 import { deleteServerSecurity } from '../purge/security-rows.ts'
-import { optionFaults } from '../resources/strict-options.ts'
+import { optionFaultsOf } from '../resources/strict-options.ts'
 import { refreshScopes } from '../scopes/scope.ts'
 import { allServers, findServer, presentServer, type Server, type ServerRow } from './server-list.ts'
 
@@ -76,13 +76,28 @@ const OPTION_FIELDS = {
   role: 'roles',
   datacenter: 'datacenters',
   operating_system: 'operating_systems',
+  tags: 'resource_tags',
 }
 
-/** Throws 422 for a value that changed and that a strict option list does not have. */
+/** A server on its way: as it was, null for a new one, and what is to be written of it. */
+type ServerChange = { readonly before: Server | null; readonly input: ServerInput }
+
+/** The faults of values that changed and that a strict option list does not have, of each server. */
+export const unlistedOf = (tx: Tx, companyId: string, changes: readonly ServerChange[]) =>
+  optionFaultsOf(
+    tx,
+    companyId,
+    OPTION_FIELDS,
+    changes.map(({ before, input }) => ({
+      before: before && { ...before, operating_system: before.operatingSystem },
+      next: input,
+    })),
+  )
+
+/** Throws 422 for those of one server. */
 async function refuseUnlisted(tx: Tx, companyId: string, before: Server | null, input: ServerInput): Promise<void> {
-  const was = before && { ...before, operating_system: before.operatingSystem }
-  const faults = await optionFaults(tx, companyId, OPTION_FIELDS, was, input)
-  if (faults.size > 0) throw faultsError(faults)
+  const [faults] = await unlistedOf(tx, companyId, [{ before, input }])
+  if (faults && faults.size > 0) throw faultsError(faults)
 }
 
 /** Inserts a server in a transaction that holds the company's lock; scopes that cover it follow. */

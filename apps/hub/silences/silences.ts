@@ -23,6 +23,7 @@ import type { Words } from '../platform/http/api-texts.ts'
 import { words } from '../platform/http/api-texts.ts'
 import { faultsError } from '../platform/http/request-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
+import { optionFaults } from '../resources/strict-options.ts'
 import {
   NO_SCOPE,
   resolvedIds,
@@ -161,6 +162,12 @@ export async function previewSilence(
 
 const subjectOf = (row: SilenceRow) => ({ type: 'silence', id: row.silence.id, name: row.silence.reason.slice(0, 100) })
 
+/** Throws 422 for a reason that the strict list of reasons does not have. */
+async function refuseUnlisted(tx: Tx, companyId: string, before: Silence | null, next: Silence): Promise<void> {
+  const faults = await optionFaults(tx, companyId, { reason: 'silence_reasons' }, before, next)
+  if (faults.size > 0) throw faultsError(faults)
+}
+
 export async function createSilence(
   context: RouteContext,
   input: SilenceInput & { readonly scope: ScopeInput; readonly ends_at: string; readonly reason: string },
@@ -177,6 +184,7 @@ export async function createSilence(
       recurrence: toRecurrence(input.recurrence ?? null),
     }
     await checkSilence(tx.db, companyId, silence, silence.ruleIds, hub.now())
+    await refuseUnlisted(tx, companyId, null, silence)
     const id = randomUUID()
     const resolvedServerIds = await resolvedIds(tx.db, companyId, silence.scope)
     const createdBy = context.caller.user.id
@@ -211,6 +219,7 @@ export async function updateSilence(context: RouteContext, id: string, patch: Si
       recurrence: patch.recurrence === undefined ? silence.recurrence : toRecurrence(patch.recurrence),
     }
     await checkSilence(tx.db, companyId, fresh, patch.rule_ids ? fresh.ruleIds : [], hub.now())
+    await refuseUnlisted(tx, companyId, silence, fresh)
     const resolvedServerIds = await resolvedIds(tx.db, companyId, fresh.scope)
     await tx.db
       .update(silences)

@@ -71,6 +71,8 @@ import knownAddresses from '../../../../sql/hub/0081_known_addresses.sql' with {
 import addressMoves from '../../../../sql/hub/0082_address_moves.sql' with { type: 'text' }
 import describedRecords from '../../../../sql/hub/0086_described_records.sql' with { type: 'text' }
 import blocksAround from '../../../../sql/hub/0094_blocks_around.sql' with { type: 'text' }
+import addressServers from '../../../../sql/hub/0101_address_servers.sql' with { type: 'text' }
+import optionItemVersions from '../../../../sql/hub/0102_option_item_versions.sql' with { type: 'text' }
 
 type Migration = { readonly number: number; readonly name: string; readonly sql: string }
 
@@ -145,6 +147,8 @@ export const migrations: readonly Migration[] = [
   { number: 82, name: 'address_moves', sql: addressMoves },
   { number: 86, name: 'described_records', sql: describedRecords },
   { number: 94, name: 'blocks_around', sql: blocksAround },
+  { number: 101, name: 'address_servers', sql: addressServers },
+  { number: 102, name: 'option_item_versions', sql: optionItemVersions },
 ]
 
 /** Any number will do, as long as every hub uses the same one. */
