@@ -15,10 +15,38 @@ let hub: TestHub
 let tenant: Tenant
 
 beforeAll(async () => {
-  hub = await TestHub.start()
+  hub = await TestHub.start({ 'webhooks.allow_private': true })
   tenant = await hub.tenant()
 })
 afterAll(() => hub.stop())
+
+test('[R-076] a scope that names a server which is gone is no hindrance to changing the rest', async () => {
+  const { call } = await hub.tenant()
+  const post = async (path: string, body: Json): Promise<Json> => (await call('POST', path, body)).body.data
+  const [gone, rule] = [await post('/servers', { name: 'gone' }), await post('/servers', { name: 'stays' })]
+  const scope = { server_ids: [gone.id, rule.id] }
+  const metric = { metric: 'cpu_usage_percent', operator: '>', threshold: 90, severity: 'info' }
+  const muted = await post('/monitoring/rules', { name: 'muted', ...metric, scope: { all: true } })
+  const ends_at = new Date(Date.now() + 3_600_000).toISOString()
+  const made = [
+    ['/monitoring/rules', { name: 'load', ...metric, scope }, { threshold: 95 }],
+    ['/monitoring/silences', { reason: 'works', scope, ends_at, rule_ids: [muted.id] }, { reason: 'more' }],
+    ['/monitoring/checks', { name: 'c', type: 'port', target: { port: 1, proto: 'tcp' }, scope }, { name: 'd' }],
+    ['/webhooks', { name: 'w', url: 'https://192.0.2.1/', scope }, { min_severity: 'critical' }],
+    ['/notifications/channels', { name: 'n', address: 'a@b.test', scope }, { min_severity: 'info' }],
+  ] as const
+  const paths = await Promise.all(made.map(async ([path, body]) => `${path}/${(await post(path, body)).id}`))
+  await call('DELETE', `/servers/${gone.id}`)
+  await call('DELETE', `/monitoring/rules/${muted.id}`)
+  for (const [index, [, , patch]] of made.entries()) {
+    const path = paths[index] ?? ''
+    const { status, body } = await call('PATCH', path, patch)
+    expect([path, status, body.data?.scope.server_ids.toSorted()]).toEqual([path, 200, [gone.id, rule.id].sort()])
+    expect([path, (await call('PATCH', path, body.data)).status]).toEqual([path, 200])
+    const more = await call('PATCH', path, { scope: { server_ids: [gone.id, crypto.randomUUID()] } })
+    expect([path, more.status, Object.keys(more.body.errors)]).toEqual([path, 422, ['scope.server_ids']])
+  }
+})
 
 const some = <T>(list: readonly T[]): T[] => list.filter(() => random.chance(0.35))
 

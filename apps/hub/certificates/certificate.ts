@@ -215,7 +215,7 @@ async function beforeWrite(write: Write<Certificate>): Promise<void> {
 async function validMonitor(tx: Tx, companyId: string, before: Monitor | null, { enabled, scope: given }: Monitor) {
   const isEmpty = !enabled && given === null
   const scope = isEmpty ? null : toScope(given ?? {})
-  const faults = scope === null ? new Map() : await scopeFaults(tx.db, companyId, scope)
+  const faults = scope === null ? new Map() : await scopeFaults(tx.db, companyId, scope, toScope(before?.scope ?? {}))
   if (faults.size > 0) throw faultsError(new Map([...faults].map(([field, text]) => [`monitor.${field}`, text])))
   const monitor = { enabled, scope }
   return before !== null && isDeepStrictEqual(monitor, before) ? before : monitor

@@ -230,7 +230,7 @@ export async function changeCheck(
   const before = await findCheck(tx.db, companyId, id)
   const { check } = before
   if (patch.type !== undefined && patch.type !== check.type) throw invalidField('type', 'immutable')
-  const scope = patch.scope ? await validScope(tx.db, companyId, patch.scope) : check.scope
+  const scope = patch.scope ? await validScope(tx.db, companyId, patch.scope, check.scope) : check.scope
   const target = patch.target ? validTarget(check.type, patch.target) : check.target
   const enabled = patch.enabled ?? check.enabled
   const changed = { id, type: check.type, target }

@@ -9,7 +9,7 @@ import { inTransaction } from '../platform/db/transaction.ts'
 import { collection, ofCompany } from '../platform/http/collection.ts'
 import { anyObject, id, named, string, time, wordOf } from '../platform/http/response-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
-import { type ScopeInput, validScope } from '../scopes/scope.ts'
+import { type ScopeInput, toScope, validScope } from '../scopes/scope.ts'
 import { addDeliveries, toConfirm } from './deliveries.ts'
 import { type AddressState, addressStates, countAskedMail } from './mail-address.ts'
 
@@ -97,7 +97,9 @@ export async function changeChannel(
         name: input.name ?? before.name,
         address: input.address ?? before.address,
         minSeverity: input.min_severity ?? before.minSeverity,
-        scope: input.scope ? await validScope(tx.db, context.companyId, input.scope) : before.scope,
+        scope: input.scope
+          ? await validScope(tx.db, context.companyId, input.scope, toScope(before.scope))
+          : before.scope,
         enabled: input.enabled ?? before.enabled,
       })
       .where(eq(notificationChannels.id, id)),

@@ -49,18 +49,28 @@ export const ruleColumns = (input: RuleInput, scope: RuleScope): Columns => ({
  * The faults of a rule, by field: those that the rule compiler finds, and unknown servers of the company. The input may
  * have the wrong shape too.
  */
-export async function faultsOfRule(db: Executor, companyId: string, given: Unchecked): Promise<Map<string, Words>> {
+export async function faultsOfRule(
+  db: Executor,
+  companyId: string,
+  given: Unchecked,
+  before: RuleScope | null = null,
+): Promise<Map<string, Words>> {
   const scope = isScope(given.scope) ? toScope(given.scope) : null
   const faults = new Map<string, Words>()
   for (const fault of ruleFaults(scope ? { ...given, scope } : given))
     if (!faults.has(fault.field)) faults.set(fault.field, words(`rule_${fault.reason}`, { message: fault.message }))
-  if (scope) for (const [field, text] of await scopeFaults(db, companyId, scope)) faults.set(field, text)
+  if (scope) for (const [field, text] of await scopeFaults(db, companyId, scope, before)) faults.set(field, text)
   return faults
 }
 
 /** The columns of a rule with a valid shape; throws 422 with every fault. */
-export async function validRule(db: Executor, companyId: string, input: RuleInput): Promise<Columns> {
-  const faults = await faultsOfRule(db, companyId, input)
+export async function validRule(
+  db: Executor,
+  companyId: string,
+  input: RuleInput,
+  before: RuleScope | null = null,
+): Promise<Columns> {
+  const faults = await faultsOfRule(db, companyId, input, before)
   if (faults.size > 0) throw faultsError(faults, 'invalid_request')
   return ruleColumns(input, toScope(input.scope))
 }
@@ -167,7 +177,7 @@ export async function updateRule(
     const given = Object.fromEntries(Object.entries(patch).filter(([, value]) => value !== undefined))
     const base = replace ? {} : toInput(before)
     const input = { ...base, ...given } as RuleInput
-    const columns = await validRule(tx.db, companyId, input)
+    const columns = await validRule(tx.db, companyId, input, before.rule.scope)
     const resolvedServerIds = await resolvedIds(tx.db, companyId, columns.scope)
     const enabled = input.enabled ?? true
     return saveEdit(context, tx, before, { ...columns, resolvedServerIds, enabled }, 'rule.update')

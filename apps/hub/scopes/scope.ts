@@ -45,8 +45,16 @@ export const NO_SCOPE = {
   resolvedServerIds: [],
 }
 
-/** What is wrong with a scope, by field: it names nothing, or servers that the company does not have. */
-export async function scopeFaults(db: Executor, companyId: string, scope: RuleScope): Promise<Map<string, Words>> {
+/**
+ * What is wrong with a scope, by field: it names nothing, or servers that the company does not have. Those that the
+ * record has already (`before`) may have been deleted since, and are no hindrance to changing the rest of it.
+ */
+export async function scopeFaults(
+  db: Executor,
+  companyId: string,
+  scope: RuleScope,
+  before: RuleScope | null = null,
+): Promise<Map<string, Words>> {
   const faults = new Map<string, Words>()
   const names = scope.server_ids.length + scope.tags.length + scope.environments.length
   if (!scope.all && names + scope.roles.length + scope.datacenters.length === 0)
@@ -55,16 +63,21 @@ export async function scopeFaults(db: Executor, companyId: string, scope: RuleSc
   const known = await db.execute<{ id: string }>(sql`
     select id from servers where company_id = ${companyId} and deleted_at is null
       and id = any(${uuidList(scope.server_ids)}::uuid[])`)
-  const ids = new Set(known.map(row => row.id))
+  const ids = new Set([...known.map(row => row.id), ...(before?.server_ids ?? [])])
   const position = scope.server_ids.findIndex(id => !ids.has(id))
   if (position >= 0) faults.set('scope.server_ids', words('unknown_reference'))
   return faults
 }
 
 /** The stored form of a scope that is fine; 422 on its fields otherwise. */
-export async function validScope(db: Executor, companyId: string, input: ScopeInput): Promise<RuleScope> {
+export async function validScope(
+  db: Executor,
+  companyId: string,
+  input: ScopeInput,
+  before: RuleScope | null = null,
+): Promise<RuleScope> {
   const scope = toScope(input)
-  const faults = await scopeFaults(db, companyId, scope)
+  const faults = await scopeFaults(db, companyId, scope, before)
   if (faults.size > 0) throw faultsError(faults)
   return scope
 }

@@ -98,7 +98,7 @@ async function areRulesUnknown(db: Executor, companyId: string, ruleIds: readonl
 
 /**
  * Throws 422 for a scope that names nothing or foreign servers, for foreign rules, and for a window that is none. Rules
- * that the silence has already may have been deleted since.
+ * that the silence has already may have been deleted since, and servers too.
  */
 async function checkSilence(
   db: Executor,
@@ -106,8 +106,9 @@ async function checkSilence(
   silence: Silence,
   givenRuleIds: readonly string[],
   nowMs: number,
+  before: Silence | null = null,
 ): Promise<void> {
-  const faults: Map<string, Words> = await scopeFaults(db, companyId, silence.scope)
+  const faults: Map<string, Words> = await scopeFaults(db, companyId, silence.scope, before?.scope)
   for (const [field, fault] of windowFaults(silence, nowMs)) faults.set(field, fault)
   if (await areRulesUnknown(db, companyId, givenRuleIds)) faults.set('rule_ids', words('unknown_reference'))
   if (faults.size > 0) throw faultsError(faults, 'invalid_request')
@@ -218,7 +219,8 @@ export async function updateSilence(context: RouteContext, id: string, patch: Si
       ruleIds: patch.rule_ids === undefined ? silence.ruleIds : toRuleIds(patch.rule_ids),
       recurrence: patch.recurrence === undefined ? silence.recurrence : toRecurrence(patch.recurrence),
     }
-    await checkSilence(tx.db, companyId, fresh, patch.rule_ids ? fresh.ruleIds : [], hub.now())
+    const namedRules = fresh.ruleIds.filter(ruleId => !silence.ruleIds.includes(ruleId))
+    await checkSilence(tx.db, companyId, fresh, namedRules, hub.now(), silence)
     await refuseUnlisted(tx, companyId, silence, fresh)
     const resolvedServerIds = await resolvedIds(tx.db, companyId, fresh.scope)
     await tx.db

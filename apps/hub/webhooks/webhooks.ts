@@ -11,7 +11,7 @@ import { inTransaction } from '../platform/db/transaction.ts'
 import { invalidField } from '../platform/http/api-error.ts'
 import { collection, ofCompany } from '../platform/http/collection.ts'
 import type { RouteContext } from '../platform/http/route.ts'
-import { type ScopeInput, validScope } from '../scopes/scope.ts'
+import { type ScopeInput, toScope, validScope } from '../scopes/scope.ts'
 import { webhookResponse } from './webhook-response.ts'
 
 export const webhookCollection = collection({
@@ -94,7 +94,7 @@ export async function changeWebhook(
         url: input.url ?? before.url,
         events: input.events === undefined ? before.events : [...(input.events ?? [])],
         minSeverity: input.min_severity ?? before.minSeverity,
-        scope: input.scope ? await validScope(tx.db, companyId, input.scope) : before.scope,
+        scope: input.scope ? await validScope(tx.db, companyId, input.scope, toScope(before.scope)) : before.scope,
         ...(input.enabled === undefined ? {} : switched(input.enabled)),
       })
       .where(eq(webhooks.id, id)),
