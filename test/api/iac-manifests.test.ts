@@ -288,55 +288,6 @@ describe('other ways in', () => {
 })
 
 describe('afterwards', () => {
-  test('[RES-127] [RES-148] what is exported plans to nothing, and its schema accepts it and no unknown key', async () => {
-    const company = await acme(hub)
-    const post = (path: string, body: Json) => company.call('POST', path, body)
-    const { data: web } = (await post('/servers', { name: 'Web 1', tags: ['b', 'a'], environment: 'prod' })).body
-    await post('/servers', { name: 'plain', hostname: 'h', cpu_cores: 2 })
-    await post('/monitoring/checks', {
-      name: 'up',
-      type: 'http',
-      target: { url: 'https://example.com' },
-      scope: { server_ids: [web.id] },
-    })
-    await post('/monitoring/checks', {
-      name: 'up',
-      type: 'port',
-      target: { port: 22, proto: 'tcp' },
-      scope: { all: true },
-    })
-    await post('/monitoring/silences', {
-      scope: { tags: ['a'] },
-      reason: 'works',
-      ends_at: new Date(Date.now() + 3_600_000).toISOString(),
-    })
-    await post('/subnets', { cidr: '10.20.0.0/24', gateway: '10.20.0.1', tags: ['net'] })
-    const ajv = new Ajv2020({ strict: false })
-    addFormats.default(ajv)
-    ajv.addFormat('time-zone', true)
-    for (const { kind } of (await company.call('GET', '/iac/kinds')).body.data) {
-      const { body } = await company.call('GET', `/iac/export/${kind}`)
-      const schema = (await company.call('GET', `/iac/kinds/${kind}/schema`)).body.data
-      const isValid = ajv.compile(schema)
-      for (const { contents } of body.data) {
-        const value = parse(contents)
-        expect([kind, isValid(value), isValid.errors]).toEqual([kind, true, null])
-        expect(isValid({ ...value, spec: { ...value.spec, colour: 'red' } })).toBe(false)
-      }
-      if (body.data.length === 0) continue
-      const run = await submit(hub, company, body.data)
-      expect(run.errors).toEqual([])
-      for (const item of run.items)
-        expect([kind, item.name, item.action, item.diff]).toEqual([kind, item.name, 'none', []])
-    }
-    const yaml = await fetch(`${hub.url}/api/v1/iac/export/server`, {
-      headers: { Authorization: `Bearer ${company.token}`, Accept: 'application/yaml' },
-    })
-    expect([yaml.status, yaml.headers.get('content-type')]).toEqual([200, 'application/yaml; charset=utf-8'])
-    expect(await yaml.text()).toContain(`---\n# path: server/${company.slug}/plain.yml\napiVersion: hub/v1\n`)
-    expect((await company.call('GET', '/iac/export/planet')).status).toBe(404)
-  })
-
   test('a subnet of the registry, a server in it and a check on that server are made in that order', async () => {
     const company = await acme(hub)
     const of = (kind: string, name: string, spec: Json) => manifest(company.slug, kind, name, spec)

@@ -11,7 +11,8 @@ import { render, type Words } from '../platform/http/api-texts.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { FAULTS_MAX, fieldFault, sameResourceFault, specFault } from './fault-place.ts'
 import { isKindPermissionNeeded } from './iac-settings.ts'
-import type { NameFinder, Reading } from './kinds/manifest-kind.ts'
+import { addedReferences, changedReferences } from './kept-references.ts'
+import type { NameFinder, Reading, Reference } from './kinds/manifest-kind.ts'
 import { type Manifest, readManifest, type SentFile } from './manifest.ts'
 import { type Compared, compareItem, desiredName } from './manifest-effect.ts'
 import { type Matched, matchExisting } from './match-existing.ts'
@@ -118,21 +119,21 @@ const boundElsewhere = (matched: readonly Matched[]): RunError[] =>
 
 type Referred = {
   readonly refersTo: readonly string[]
-  readonly errors: readonly RunError[]
+  /** What no resource is called, and no manifest of the run makes. */
+  readonly missing: readonly Reference[]
   readonly find: NameFinder
 }
+
+const missingFault = (manifest: Manifest, { kind, name, at }: Reference): RunError =>
+  specFault(manifest, at, `there is no ${kind} ${name}, and no manifest of the run makes it`)
 
 /** What the references of a manifest mean, and which other manifests of the run they are to. */
 async function refer(reading: Reading, { manifest }: Matched, { made, renames }: RunNames): Promise<Referred> {
   const references = manifest.isAbsent ? [] : manifest.kind.referencesOf(manifest.spec)
   const find = await findNames(reading, references, made, renames)
-  const errors = references
-    .filter(({ kind, name, isOptional }) => !isOptional && find(kind, name) === null)
-    .map(({ kind, name, at }) =>
-      specFault(manifest, at, `there is no ${kind} ${name}, and no manifest of the run makes it`),
-    )
+  const missing = references.filter(({ kind, name, isOptional }) => !isOptional && find(kind, name) === null)
   const paths = references.flatMap(({ kind, name }) => made.get(madeKey(kind, name))?.path ?? [])
-  return { refersTo: [...new Set(paths)].filter(path => path !== manifest.path), errors, find }
+  return { refersTo: [...new Set(paths)].filter(path => path !== manifest.path), missing, find }
 }
 
 const textsOf = (value: unknown): string[] =>
@@ -230,13 +231,15 @@ async function planMatched(context: RouteContext, matched: readonly Matched[]) {
     const reading = { hub, db: hub.database.db, companyId }
     const names = runNames(matched, companyId)
     const referred = await refer(reading, each, names)
-    errors.push(...referred.errors)
-    if (referred.errors.length > 0) continue
     const { kind } = each.manifest
+    const added = addedReferences(kind, referred.missing, each.existing)
+    errors.push(...added.map(reference => missingFault(each.manifest, reference)))
+    if (added.length > 0) continue
     const existing = each.existing && withNewNames(reading, kind, each.existing, names.renames)
     const named = { ...each, existing }
     const { item, whole, errors: faults } = await planItem(context, reading, named, referred, needsPermission)
     items.push(item)
+    faults.push(...changedReferences(referred.missing, item.diff).map(ref => missingFault(each.manifest, ref)))
     errors.push(...faults)
     if (faults.length === 0) trials.set(item.path, { item, manifest: each.manifest, whole })
   }

@@ -2,6 +2,7 @@
 // writes out, so that it finds what they would refuse.
 import { and, eq } from 'drizzle-orm'
 import { iacBindings, type iacItems } from '../platform/db/schema-iac.ts'
+import { addedReferences, changedReferences } from './kept-references.ts'
 import type { ManifestKind, Writing } from './kinds/manifest-kind.ts'
 import { findNames } from './name-book.ts'
 import { compareAgain } from './stale-item.ts'
@@ -47,9 +48,10 @@ export async function bind(writing: Writing, kind: ManifestKind, item: WrittenIt
 async function write(writing: Writing, kind: ManifestKind, item: WrittenItem): Promise<string | null> {
   const references = item.spec === null ? [] : kind.referencesOf(item.spec)
   const find = await findNames(writing, references, new Map())
-  const missing = references.find(({ kind, name, isOptional }) => !isOptional && !find(kind, name))
-  if (missing) throw new ItemFailure(`there is no ${missing.kind} ${missing.name}`)
+  const missing = references.filter(({ kind, name, isOptional }) => !isOptional && !find(kind, name))
   const { existing, now, staleText } = await compareAgain(writing, kind, item, find)
+  const [needed] = [...addedReferences(kind, missing, existing), ...changedReferences(missing, now.diff)]
+  if (needed) throw new ItemFailure(`there is no ${needed.kind} ${needed.name}`)
   if (staleText !== null) throw new StaleItem(staleText, existing?.id ?? null)
   switch (now.action) {
     case 'create':

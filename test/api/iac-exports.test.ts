@@ -1,0 +1,116 @@
+// What exists as manifests: planning them right away changes nothing (resources.md §6).
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import addFormats from 'ajv-formats'
+import { parse } from 'yaml'
+import { type Json, TestHub } from './hub-harness.ts'
+import { acme, applied, manifest, submit } from './iac-rig.ts'
+
+let hub: TestHub
+
+beforeAll(async () => {
+  hub = await TestHub.start()
+})
+afterAll(() => hub.stop())
+
+test('[RES-127] [RES-148] what is exported plans to nothing, and its schema accepts it and no unknown key', async () => {
+  const company = await acme(hub)
+  const post = (path: string, body: Json) => company.call('POST', path, body)
+  const { data: web } = (await post('/servers', { name: 'Web 1', tags: ['b', 'a'], environment: 'prod' })).body
+  await post('/servers', { name: 'plain', hostname: 'h', cpu_cores: 2 })
+  await post('/monitoring/checks', {
+    name: 'up',
+    type: 'http',
+    target: { url: 'https://example.com' },
+    scope: { server_ids: [web.id] },
+  })
+  await post('/monitoring/checks', {
+    name: 'up',
+    type: 'port',
+    target: { port: 22, proto: 'tcp' },
+    scope: { all: true },
+  })
+  await post('/monitoring/silences', {
+    scope: { tags: ['a'] },
+    reason: 'works',
+    ends_at: new Date(Date.now() + 3_600_000).toISOString(),
+  })
+  await post('/subnets', { cidr: '10.20.0.0/24', gateway: '10.20.0.1', tags: ['net'] })
+  const ajv = new Ajv2020({ strict: false })
+  addFormats.default(ajv)
+  ajv.addFormat('time-zone', true)
+  for (const { kind } of (await company.call('GET', '/iac/kinds')).body.data) {
+    const { body } = await company.call('GET', `/iac/export/${kind}`)
+    const schema = (await company.call('GET', `/iac/kinds/${kind}/schema`)).body.data
+    const isValid = ajv.compile(schema)
+    for (const { contents } of body.data) {
+      const value = parse(contents)
+      expect([kind, isValid(value), isValid.errors]).toEqual([kind, true, null])
+      expect(isValid({ ...value, spec: { ...value.spec, colour: 'red' } })).toBe(false)
+    }
+    if (body.data.length === 0) continue
+    const run = await submit(hub, company, body.data)
+    expect(run.errors).toEqual([])
+    for (const item of run.items)
+      expect([kind, item.name, item.action, item.diff]).toEqual([kind, item.name, 'none', []])
+  }
+  const yaml = await fetch(`${hub.url}/api/v1/iac/export/server`, {
+    headers: { Authorization: `Bearer ${company.token}`, Accept: 'application/yaml' },
+  })
+  expect([yaml.status, yaml.headers.get('content-type')]).toEqual([200, 'application/yaml; charset=utf-8'])
+  expect(await yaml.text()).toContain(`---\n# path: server/${company.slug}/plain.yml\napiVersion: hub/v1\n`)
+  expect((await company.call('GET', '/iac/export/planet')).status).toBe(404)
+})
+
+test('[RES-127] what was exported plans to nothing although a server that it names is gone, and may be changed beside it', async () => {
+  const company = await acme(hub)
+  const post = async (path: string, body: Json): Promise<Json> => (await company.call('POST', path, body)).body.data
+  const gone = await post('/servers', { name: 'Đi', ip_address: '10.1.9.9' })
+  const here = await post('/servers', { name: 'Ở lại' })
+  const scope = { server_ids: [gone.id, here.id] }
+  const metric = { metric: 'cpu_usage_percent', operator: '>', threshold: 90, severity: 'info' }
+  await post('/monitoring/rules', { name: 'load', ...metric, scope })
+  await post('/monitoring/silences', {
+    reason: 'works',
+    scope,
+    ends_at: new Date(Date.now() + 3_600_000).toISOString(),
+  })
+  await post('/monitoring/checks', { name: 'ssh', type: 'port', target: { port: 22, proto: 'tcp' }, scope })
+  await post('/connections', { source: { kind: 'server', id: here.id }, target: { kind: 'server', id: gone.id } })
+  await post('/load-balancers', { name: 'edge', vendor: 'f5', server_ids: [gone.id, here.id] })
+  expect((await company.call('DELETE', `/servers/${gone.id}`)).status).toBe(204)
+  const changes = [
+    ['alert-rule', 'severity', 'critical'],
+    ['silence', 'reason', 'more works'],
+    ['check', 'timeout_seconds', 9],
+    ['connection', 'criticality', 'soft'],
+    ['load-balancer', 'datacenter', 'han'],
+  ] as const
+  for (const [kind, field, value] of changes) {
+    const exported: Json[] = (await company.call('GET', `/iac/export/${kind}`)).body.data
+    const same = await submit(hub, company, exported)
+    expect([kind, same.errors, same.items.map((item: Json) => item.action)]).toEqual([
+      kind,
+      [],
+      exported.map(() => 'none'),
+    ])
+    await applied(company, same.id)
+    const naming = exported.find(({ contents }) => contents.includes('Đi'))
+    const { spec } = parse(naming?.contents ?? '')
+    const name = parse(naming?.contents ?? '').metadata.name
+    const run = await submit(hub, company, [manifest(company.slug, kind, name, { ...spec, [field]: value })])
+    expect(run.items.map((item: Json) => item.diff.map((each: Json) => each.field))).toEqual([[field]])
+    const { status, items } = await applied(company, run.id)
+    expect([kind, status, items[0].error]).toEqual([kind, 'applied', null])
+  }
+  // A field that is written names what there is.
+  const [check] = (await company.call('GET', '/iac/export/check')).body.data
+  const other = check.contents.replace('Ở lại', 'Không có').replace('- Đi', '- Đi\n      - Ở lại')
+  const wrong = await submit(hub, company, [{ path: 'x.yml', contents: other }])
+  expect(wrong.errors.map((each: Json) => each.message).sort()).toEqual([
+    expect.stringContaining('there is no server Không có'),
+  ])
+  const fewer = check.contents.replace(/\n *- Ở lại/, '')
+  const written = await submit(hub, company, [{ path: 'x.yml', contents: fewer }])
+  expect(written.errors[0].message).toContain('there is no server Đi')
+})
