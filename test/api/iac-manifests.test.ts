@@ -149,6 +149,25 @@ describe('what is refused', () => {
     ).toContain('metric')
   })
 
+  test('[RES-129] [RES-199] [RES-200] records of a zone say each thing once, or are refused at their line', async () => {
+    const of = (...records: string[]) =>
+      errorsOf(
+        `${head('dns-zone')}spec:\n  zone: once.test\n  records:\n${records.map(each => `    - {${each}}\n`).join('')}`,
+      )
+    const www = 'name: www, type: A'
+    expect(await of(`${www}, value: 192.0.2.1, values: [192.0.2.2]`)).toMatchObject([
+      { line: 7, message: 'spec.records.0.values: say value or values, not both' },
+    ])
+    expect(
+      await of(`${www}, value: 192.0.2.1`, `${www}, ttl: 60, value: 192.0.2.2`, `${www}, ttl: 90, value: 192.0.2.3`),
+    ).toMatchObject([
+      { line: 9, message: 'spec.records.2.ttl: the records of a name and type have one ttl, which is 60 above' },
+    ])
+    expect(await of(`${www}, value: 192.0.2.1`, 'name: WWW.once.test., type: A, value: 192.0.2.1')).toMatchObject([
+      { line: 8, message: 'spec.records.1: the record exists already' },
+    ])
+  })
+
   test('[RES-128] two manifests of one resource name both paths', async () => {
     const [one, two] = [server('twin', {}), { ...server('twin', {}), path: 'other.yml' }]
     const run = await submit(hub, own, [one, two])

@@ -56,8 +56,9 @@ const fromBase = ({ name, ...rest }: Unchecked): Unchecked => ({
   ...(name === undefined ? {} : { zone: name }),
 })
 const zoneOf = (spec: Unchecked): string => parseDomainName(String(spec.zone ?? '')) ?? String(spec.zone ?? '')
+const isGiven = (value: unknown): boolean => value !== undefined && value !== null
 const valuesOf = ({ value, values }: Unchecked): string[] =>
-  (Array.isArray(values) ? values : value === undefined || value === null ? [] : [value]).map(String)
+  (Array.isArray(values) ? values : isGiven(value) ? [value] : []).map(String)
 
 /** Items by name and type, with names and values in the spelling that is kept; what is no value stays as it is. */
 function normalRecords(spec: Unchecked): RecordItem[] {
@@ -76,18 +77,31 @@ function normalRecords(spec: Unchecked): RecordItem[] {
   return [...sets.values()]
 }
 
-/** Records that stand in a manifest twice: the API takes each once (RES-200). */
+/**
+ * What the records of a manifest say twice: a record, which the API takes once (RES-200), the time to live of a name
+ * and type, and values. Only one of the two would hold, so neither is guessed.
+ */
 function recordsTwice(spec: Unchecked): Map<string, Words> {
   const zone = zoneOf(spec)
   const faults = new Map<string, Words>()
   const seen = new Set<string>()
-  for (const [index, given] of (Array.isArray(spec.records) ? spec.records : []).entries())
-    for (const { name, type, values } of normalRecords({ zone, records: [given] }))
+  const ttls = new Map<string, number>()
+  for (const [index, given] of (Array.isArray(spec.records) ? spec.records : []).entries()) {
+    if (isObject(given) && isGiven(given.value) && isGiven(given.values))
+      faults.set(`records.${index}.values`, words('dns_value_or_values'))
+    for (const { name, type, ttl, values } of normalRecords({ zone, records: [given] })) {
+      if (ttl !== undefined) {
+        const first = ttls.get(`${name} ${type}`) ?? ttl
+        ttls.set(`${name} ${type}`, first)
+        if (ttl !== first) faults.set(`records.${index}.ttl`, words('dns_ttl_of_set', { ttl: first }))
+      }
       for (const value of values) {
         const identity = `${name} ${type} ${value}`
         if (seen.has(identity)) faults.set(`records.${index}`, words('dns_record_twice'))
         seen.add(identity)
       }
+    }
+  }
   return faults
 }
 

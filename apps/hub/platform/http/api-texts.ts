@@ -267,6 +267,11 @@ const texts = {
     vi: 'tên được ủy quyền (NS) chỉ có NS, A và AAAA',
   },
   dns_record_twice: { en: 'the record exists already', vi: 'bản ghi đã tồn tại' },
+  dns_value_or_values: { en: 'say value or values, not both', vi: 'chỉ ghi value hoặc values, không ghi cả hai' },
+  dns_ttl_of_set: {
+    en: 'the records of a name and type have one ttl, which is {ttl} above',
+    vi: 'các bản ghi cùng tên và loại có chung một ttl, ở trên là {ttl}',
+  },
   dns_last_ns: {
     en: 'It is the last name server of a published zone.',
     vi: 'Đây là máy chủ tên miền cuối cùng của vùng đã công bố.',
