@@ -99,6 +99,7 @@ test('[RES-127] what was exported plans to nothing although a server that it nam
     const { spec } = parse(naming?.contents ?? '')
     const name = parse(naming?.contents ?? '').metadata.name
     const run = await submit(hub, company, [manifest(company.slug, kind, name, { ...spec, [field]: value })])
+    expect([kind, run.errors]).toEqual([kind, []])
     expect(run.items.map((item: Json) => item.diff.map((each: Json) => each.field))).toEqual([[field]])
     const { status, items } = await applied(company, run.id)
     expect([kind, status, items[0].error]).toEqual([kind, 'applied', null])

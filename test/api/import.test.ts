@@ -55,6 +55,13 @@ describe('servers from comma-separated values', () => {
     expect([row.role, row.hostname, row.tags]).toEqual(['proxy', 'web-1.example.net', ['edge', 'web']])
   })
 
+  test('a name with capitals beyond ASCII is known when it is sent again', async () => {
+    const other = await hub.tenant()
+    const post = () => other.call('POST', '/servers/import', { csv: 'name;role\nMáy ĐÀ NẴNG;proxy' })
+    expect((await post()).body.data).toMatchObject({ created: 1 })
+    expect((await post()).body.data).toMatchObject({ created: 0, unchanged: 1 })
+  })
+
   test('a dry run finds the same and does nothing', async () => {
     const before = await names()
     const { status, body } = await send('name,role\nweb-1,other\nnew-1,x\n', '?dry_run=1')

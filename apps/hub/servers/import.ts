@@ -88,7 +88,7 @@ async function knownServers(tx: Tx, companyId: string, names: readonly string[])
       and(
         eq(servers.companyId, companyId),
         sql`${servers.deletedAt} is null`,
-        sql`lower(${servers.name}) in (select jsonb_array_elements_text(${JSON.stringify(names)}::jsonb))`,
+        sql`lower(${servers.name}) in (select lower(asked) from jsonb_array_elements_text(${JSON.stringify(names)}::jsonb) asked)`,
       ),
     )
   return new Map(found.map(server => [server.name.toLowerCase(), server]))
@@ -195,7 +195,7 @@ export function importServers(context: RouteContext, rows: readonly Row[], isDry
     const known = await knownServers(
       tx,
       companyId,
-      rows.map(row => row.input.name.toLowerCase()),
+      rows.map(row => row.input.name),
     )
     const fresh = rows.filter(({ input }) => !known.has(input.name.toLowerCase()))
     const changes = changesOf(rows, known)

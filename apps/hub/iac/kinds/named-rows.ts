@@ -6,11 +6,14 @@ import { isAnyOf } from '../../platform/db/transaction.ts'
 import type { Asked, Existing, ExportFilter, ManifestKind, Reading } from './manifest-kind.ts'
 import { nameOfSpec } from './spec-fields.ts'
 
-/** True for rows that have one of the ids or, regardless of case, of the names. */
+/**
+ * True for rows that have one of the ids or, regardless of case, of the names. The database says what the lower case
+ * is: in the locale C letters beyond ASCII have none.
+ */
 export const isAsked = (id: AnyColumn, name: AnyColumn, { ids, names }: Asked): SQL =>
   or(
     isAnyOf(id, ids),
-    sql`lower(${name}) in (select jsonb_array_elements_text(${JSON.stringify(names.map(each => each.toLowerCase()))}::jsonb))`,
+    sql`lower(${name}) in (select lower(asked) from jsonb_array_elements_text(${JSON.stringify(names)}::jsonb) asked)`,
   ) as SQL
 
 type NamedTable = PgTable & { readonly id: AnyColumn; readonly createdAt: AnyColumn }

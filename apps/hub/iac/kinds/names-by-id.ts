@@ -43,7 +43,7 @@ export async function namedAs(
 ): Promise<ReadonlyMap<string, Named>> {
   const info = reading.hub.kinds.get(kind)
   if (!info || names.length === 0) return new Map()
-  const asked = sql`(select jsonb_array_elements_text(${JSON.stringify(names.map(lowered))}::jsonb))`
+  const asked = sql`(select lower(asked) from jsonb_array_elements_text(${JSON.stringify(names)}::jsonb) asked)`
   const rows = await reading.db.execute<Row>(sql`
     select id, name, own, bound from ${namedOf(reading, info)}
     where is_kept and (lower(name) in ${asked} or lower(own) in ${asked} or lower(bound) in ${asked})`)
