@@ -1,7 +1,10 @@
 // A thread that may be late steps back: where processors are few, whoever answers agents or judges samples goes first.
 import { constants, getPriority, setPriority } from 'node:os'
 
-/** "This process" for POSIX; on Linux a thread has a priority of its own, and it is the thread that calls (setpriority(2)). */
+/**
+ * "This process" for POSIX; on Linux a thread has a priority of its own, and it is the thread that calls
+ * (setpriority(2)).
+ */
 const THIS_THREAD = 0
 /** A third of the processor's time beside a thread that does not step back, and all that is left. */
 const STEPS = 5
