@@ -18,3 +18,10 @@ test('a store that is opened and closed again and again in one process is not wo
     if (!store.isEmbedded) return
   }
 })
+
+test('a store that is closed refuses statements, and the process goes on', async () => {
+  const store = await openTestStore()
+  await store.close()
+  await expect(store.rows('SELECT 1')).rejects.toThrow()
+  await expect(store.command('SELECT 1')).rejects.toThrow()
+})

@@ -213,13 +213,16 @@ describe('wide-area incidents in a running worker', () => {
 })
 
 describe('wide-area incidents of two workers that share nothing', () => {
-  const rigs = [new WorkerRig(), new WorkerRig()] as const
+  // A process has one embedded engine, which goes with the thread that opened it. The other store is away: no event
+  // waits for it.
+  const storeAway = { 'clickhouse.url': 'http://127.0.0.1:9' }
+  const rigs = [new WorkerRig(), new WorkerRig({ keys: storeAway })] as const
   const companyId = id('groups company of two workers')
   const fleet = Array.from({ length: 5 }, (_, index) => serverOf(companyId, `shared ${index}`))
   const told = (rig: WorkerRig, type: string): Json[] => rig.hub.taken.filter(event => event.type === type)
   const report = async (rig: WorkerRig, servers: readonly Server[]): Promise<void> => {
     for (const server of servers) await rig.publish(server, [{ metric: 'uptime_seconds', points: [[Date.now(), 1]] }])
-    await until('the batches to be evaluated', async () => (await rig.status()).bus_lag === 0)
+    await until('them to be online', async () => (await rig.status()).agents_online === servers.length)
   }
   afterAll(async () => {
     for (const rig of rigs) await rig.close()

@@ -138,8 +138,11 @@ function openLane(directory: string, count: number) {
     return { client, ...statements(client), waiting: 0 }
   })
   const running = new Set<Promise<unknown>>()
+  let isClosed = false
   /** Runs a statement on the connection with the fewest pending statements. */
   function run<T>(act: (member: (typeof members)[number]) => Promise<T>): Promise<T> {
+    // A statement on a connection that is closed would crash the process, as would closing one whose statement runs.
+    if (isClosed) return Promise.reject(new Error('the samples store is closed'))
     const member = members.reduce((least, each) => (each.waiting < least.waiting ? each : least))
     member.waiting++
     const work = act(member).finally(() => {
@@ -154,8 +157,8 @@ function openLane(directory: string, count: number) {
     blocks: (sql: string, params?: QueryParams) => run(member => member.blocks(sql, params)),
     command: (sql: string, params?: QueryParams) => run(member => member.command(sql, params)),
     close: async () => {
-      // Closing a connection whose statement still runs would crash the process.
-      while (running.size > 0) await Promise.allSettled(running)
+      isClosed = true
+      await Promise.allSettled(running)
       for (const { client } of members) await client.close()
     },
   }
@@ -190,7 +193,7 @@ function openEmbedded(directory: string, database: string): ClickHouse {
       files.release(file)
     },
     close: async () => {
-      for (const lane of [reads, inserts, works]) await lane.close()
+      await Promise.all([reads.close(), inserts.close(), works.close()])
       files.close()
     },
   }
