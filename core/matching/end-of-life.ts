@@ -1,6 +1,7 @@
 // When the support of releases ends (MAT-127, MAT-128): the table that stands in for the source `eol` where it was not
 // fetched. What is free counts as standard (Debian's LTS, the whole life of the rebuilds); only what is paid for
-// counts as extended.
+// counts as extended. The days are those of Debian's package distro-info-data (Debian, Ubuntu) and of the product files
+// of endoflife.date (all others), compared with both row by row.
 import type { FixChannel, Release } from './advisory.ts'
 import type { ReleaseSupport } from './finding-event.ts'
 
@@ -20,11 +21,11 @@ const DEBIAN: readonly Line[] = [
 const UBUNTU_LTS: readonly Line[] = [
   ['14.04', 'trusty', '2019-04-25', '2024-04-25'],
   ['16.04', 'xenial', '2021-04-30', '2026-04-23'],
-  ['18.04', 'bionic', '2023-05-31', '2028-04-01'],
-  ['20.04', 'focal', '2025-05-31', '2030-04-02'],
-  ['22.04', 'jammy', '2027-04-01', '2032-04-09'],
+  ['18.04', 'bionic', '2023-05-31', '2028-04-26'],
+  ['20.04', 'focal', '2025-05-29', '2030-04-23'],
+  ['22.04', 'jammy', '2027-06-01', '2032-04-21'],
   ['24.04', 'noble', '2029-05-31', '2034-04-25'],
-  ['26.04', 'resolute', '2031-04-30', '2036-04-30'],
+  ['26.04', 'resolute', '2031-05-29', '2036-04-23'],
 ]
 
 /** Nine months each; what follows is the next release, or the next with long support. */
@@ -43,7 +44,8 @@ const UBUNTU_INTERIM: readonly Line[] = [
   ['23.10', 'mantic', '2024-07-11', '-'],
   ['24.10', 'oracular', '2025-07-10', '-'],
   ['25.04', 'plucky', '2026-01-15', '-'],
-  ['25.10', 'questing', '2026-07-31', '-'],
+  ['25.10', 'questing', '2026-07-09', '-'],
+  ['26.10', 'stonking', '2027-07-15', '-'],
 ]
 
 const ALPINE: readonly Line[] = [
@@ -59,15 +61,16 @@ const ALPINE: readonly Line[] = [
   ['3.21', '', '2026-11-01', '-'],
   ['3.22', '', '2027-05-01', '-'],
   ['3.23', '', '2027-11-01', '-'],
+  ['3.24', '', '2028-06-01', '-'],
 ]
 
 /** Extended: the Extended Life Cycle Support add-on. */
 const RHEL: readonly Line[] = [
   ['6', '', '2020-11-30', '2024-06-30'],
-  ['7', '', '2024-06-30', '2028-06-30'],
-  ['8', '', '2029-05-31', '2032-05-31'],
-  ['9', '', '2032-05-31', '2035-05-31'],
-  ['10', '', '2035-05-31', '2038-05-31'],
+  ['7', '', '2024-06-30', '2029-05-31'],
+  ['8', '', '2029-05-31', '2033-05-31'],
+  ['9', '', '2032-05-31', '2036-05-31'],
+  ['10', '', '2035-05-31', '2039-05-31'],
 ]
 
 const CENTOS: readonly Line[] = [
@@ -79,11 +82,11 @@ const CENTOS: readonly Line[] = [
 const CENTOS_STREAM: readonly Line[] = [
   ['8', '', '2024-05-31', '-'],
   ['9', '', '2027-05-31', '-'],
-  ['10', '', '2030-01-01', '-'],
+  ['10', '', '2030-05-31', '-'],
 ]
 
 const ALMALINUX: readonly Line[] = [
-  ['8', '', '2029-03-01', '-'],
+  ['8', '', '2029-05-31', '-'],
   ['9', '', '2032-05-31', '-'],
   ['10', '', '2035-05-31', '-'],
 ]
@@ -216,6 +219,8 @@ const RELEASED_ON: ReadonlyMap<string, string> = new Map([
   ['suse:16.0', '2025-11-04'],
   ['alpine:3.23', '2025-12-03'],
   ['ubuntu:26.04', '2026-04-23'],
+  ['alpine:3.24', '2026-06-09'],
+  ['ubuntu:26.10', '2026-10-15'],
 ])
 
 /** The releases to upgrade to: successors with standard support on that day, oldest first (MAT-127). */

@@ -48,6 +48,19 @@ describe('the table', () => {
     expect(distros('opensuse')).toContain('15.6')
   })
 
+  test('[MAT-127] [MAT-128] the days are those that the distributions say', () => {
+    const days = (id: string) => [knownRelease(id)?.standard_until, knownRelease(id)?.extended_until]
+    expect(days('suse:16.0')).toEqual(['2027-11-30', '2030-11-30'])
+    expect(days('suse:15.7')).toEqual(['2031-07-31', '2034-07-31'])
+    expect(days('ubuntu:22.04')).toEqual(['2027-06-01', '2032-04-21'])
+    expect(days('ubuntu:26.10')).toEqual(['2027-07-15', ''])
+    expect(days('debian:12')).toEqual(['2028-06-30', '2033-06-30'])
+    expect(days('rhel:9')).toEqual(['2032-05-31', '2036-05-31'])
+    expect(days('almalinux:8')).toEqual(['2029-05-31', ''])
+    expect(days('alpine:3.24')).toEqual(['2028-06-01', ''])
+    expect(days('centos-stream:10')).toEqual(['2030-05-31', ''])
+  })
+
   test('[MAT-128] what is free counts as standard, what is paid for as extended', () => {
     const debian = knownRelease('debian:11')
     expect(releaseSupport(debian, '2026-08-31')).toBe('standard')

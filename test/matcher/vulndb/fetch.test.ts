@@ -6,7 +6,9 @@ import { pathToFileURL } from 'node:url'
 import { FETCH_DEFAULTS, type Fetched, fetchFile } from '../../../apps/matcher/vulndb/fetch-file.ts'
 import { DatabaseFolder } from '../../../apps/matcher/vulndb/folder.ts'
 import { openAdvisories } from '../../../apps/matcher/vulndb/reader.ts'
+import { sourceNamed } from '../../../apps/matcher/vulndb/sources/catalogue.ts'
 import { type UpdateResult, update } from '../../../apps/matcher/vulndb/update.ts'
+import { KNOWN_RELEASES } from '../../../core/matching/end-of-life.ts'
 import { DeafListener } from '../../support/deaf-listener.ts'
 import { importCommandOfTests, scratchFolder } from './support.ts'
 
@@ -220,6 +222,15 @@ describe('a source that turns bad', () => {
       },
     )
   })
+})
+
+test('[MAT-062] branches of Alpine that were published after this program are fetched too', () => {
+  const parts = sourceNamed('alpine')!.parts({ releases: KNOWN_RELEASES, nowMs: Date.now() })
+  const named = parts.map(({ part }) => part)
+  for (const part of ['v3.12/main', 'v3.24/community', 'v3.25/main', 'v3.25/community', 'v3.30/main', 'edge/main'])
+    expect(named).toContain(part)
+  expect(new Set(named).size).toBe(named.length)
+  expect(parts.filter(({ isOptional }) => isOptional !== true)).toEqual([])
 })
 
 describe("Red Hat's files", () => {

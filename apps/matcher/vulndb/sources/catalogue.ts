@@ -31,12 +31,17 @@ const NVD_FIRST_YEAR = 2002
 const codenamesOf = (releases: readonly Release[]): ReadonlyMap<string, string> =>
   new Map(releases.filter(({ distro }) => distro === 'debian').map(({ codename, id }) => [codename.toLowerCase(), id]))
 
+/** Branches that may have been published since this table was written: two a year. */
+const ALPINE_BRANCHES_AHEAD = 6
+
 function alpineParts(releases: readonly Release[]): SourcePart[] {
-  const branches = releases.filter(({ distro }) => distro === 'alpine').map(({ version }) => version)
-  return [...new Set([...branches, 'edge'])].flatMap(branch =>
+  const known = releases.filter(({ distro }) => distro === 'alpine').map(({ version }) => version)
+  const newest = Math.max(...known.map(version => Number(version.split('.')[1])))
+  const ahead = Array.from({ length: ALPINE_BRANCHES_AHEAD }, (_, index) => `3.${newest + 1 + index}`)
+  return [...known, ...ahead, 'edge'].flatMap(branch =>
     ['main', 'community'].map(repository => {
       const part = `${branch === 'edge' ? 'edge' : `v${branch}`}/${repository}`
-      // A branch that the table knows may not be published yet, and old ones have no community.
+      // A branch may not be published yet, and old ones have no community.
       return { part, url: `https://secdb.alpinelinux.org/${part}.json`, isOptional: true }
     }),
   )
