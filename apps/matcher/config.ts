@@ -149,8 +149,11 @@ export const loadConfig = (file: string | undefined, options: Readonly<Record<st
  * For a matcher that serves. A configuration without a token, as of a file that was cut, opens nothing: it must not
  * take the place of a whole one.
  */
-export const loadServingConfig = (file: string | undefined): MatcherConfig =>
-  checked(file, {}, config =>
+export const loadServingConfig = (
+  file: string | undefined,
+  options: Readonly<Record<string, unknown>> = {},
+): MatcherConfig =>
+  checked(file, options, config =>
     config['admin.token'] ? [] : [{ key: 'admin.token', value: '', message: 'is needed: the hub calls with it' }],
   )
 

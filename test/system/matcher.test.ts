@@ -1,5 +1,6 @@
 // The executable `matcher` as an operator runs it, from source and compiled: configuration, commands, signals, imports.
 import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { generateKeyPairSync, randomUUID } from 'node:crypto'
 import { copyFileSync, existsSync, mkdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { cpuSeconds, rssMb } from '../../bench/process-cpu.ts'
@@ -109,6 +110,12 @@ for (const [how, command] of ways) {
       expect(running.out).toContain('CVE-2024-0001')
       const bundle = join(place.dir, 'vulndb.zst')
       expect(await place.on('db', 'export', bundle)).toMatchObject({ code: 0 })
+      // The key of the configuration counts for a bundle that is only looked at too.
+      const publicKey = generateKeyPairSync('ed25519').publicKey.export({ type: 'spki', format: 'pem' })
+      const key = JSON.stringify(place.write('bundles.pub', String(publicKey)))
+      const trusting = place.write('trusting.yaml', `db: { public_key_file: ${key} }`)
+      expect((await place.on('db', 'verify', bundle)).code).toBe(0)
+      expect(await place.run('db', 'verify', bundle, '--config', trusting)).toMatchObject({ code: 1 })
       await place.end()
       const stopped = await place.on(...words, '--json')
       expect(
@@ -187,6 +194,10 @@ for (const [how, command] of ways) {
       const backup = join(place.dir, 'backup.sqlite')
       expect(await place.on('backup', backup)).toMatchObject({ code: 0, err: '' })
       expect((await place.on('backup', backup)).err).toContain('name a file that does not exist')
+      const own = ['--data-dir', join(place.dir, 'data')]
+      expect(await place.run('backup', `${backup}-2`, ...own)).toMatchObject({ code: 0, err: '' })
+      expect(await place.run('dead-letters', 'list', ...own)).toMatchObject({ code: 0, out: 'no dead letters\n' })
+      expect((await place.run('explain', '--host', randomUUID(), ...own)).err).toContain('no report of the scan host')
       expect(statSync(backup).mode & 0o777).toBe(0o600)
       await place.end()
       expect(await list()).toEqual([])

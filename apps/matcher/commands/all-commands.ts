@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import { startConfiguredOps } from '../../http/ops-server.ts'
 import { guarded, ReadyFile, stopOnSignals } from '../../process/executable.ts'
 import { createServiceLogger } from '../../process/logger.ts'
-import { loadServingConfig } from '../config.ts'
+import { loadServingConfig, type MatcherConfig } from '../config.ts'
 import type { RunningMatcher } from '../matcher.ts'
 import { openMatcher } from '../open-matcher.ts'
 import { registerDbCommands, registerImportWorker } from '../vulndb/commands.ts'
@@ -16,9 +16,13 @@ import { registerStateCommands } from './state-commands.ts'
 /** Less than the 10 s of MAT-238. */
 const STOP_DEADLINE_MS = 9_000
 
-async function reload(matcher: RunningMatcher, configFile: string | undefined, log: Logger): Promise<void> {
+type Flags = { readonly config?: string; readonly dataDir?: string; readonly readyFile?: string }
+
+const configOf = (flags: Flags): MatcherConfig => loadServingConfig(flags.config, { data_dir: flags.dataDir })
+
+async function reload(matcher: RunningMatcher, flags: Flags, log: Logger): Promise<void> {
   try {
-    const fresh = loadServingConfig(configFile)
+    const fresh = configOf(flags)
     await matcher.reload(fresh)
     log.level = fresh['log.level']
     log.info('certificates and tokens are read again')
@@ -27,10 +31,10 @@ async function reload(matcher: RunningMatcher, configFile: string | undefined, l
   }
 }
 
-async function run(configFile: string | undefined, readyFile: string | undefined): Promise<void> {
-  const config = loadServingConfig(configFile)
+async function run(flags: Flags): Promise<void> {
+  const config = configOf(flags)
   const log = createServiceLogger(config['log.level'], 'matcher')
-  const ready = new ReadyFile(readyFile)
+  const ready = new ReadyFile(flags.readyFile)
   const matcher = await openMatcher({ config, log })
   const ops = startConfiguredOps(config, matcher.metrics, matcher.ready)
   stopOnSignals(
@@ -42,7 +46,7 @@ async function run(configFile: string | undefined, readyFile: string | undefined
     },
     STOP_DEADLINE_MS,
   )
-  process.on('SIGHUP', () => void reload(matcher, configFile, log))
+  process.on('SIGHUP', () => void reload(matcher, flags, log))
   const content = {
     scan_url: matcher.scanUrl,
     admin_url: matcher.adminUrl,
@@ -55,28 +59,23 @@ async function run(configFile: string | undefined, readyFile: string | undefined
   log.info(content, 'ready')
 }
 
-type Flags = { readonly config?: string; readonly readyFile?: string }
-
 /** All commands, in the order of the help. */
 export function registerCommands(program: Command): void {
   program
     .command('run')
     .description('serves the scan API and the internal API')
     .option('--config <file>', 'configuration, YAML')
+    .option('--data-dir <dir>', 'data directory, instead of the one that is configured')
     .option('--ready-file <file>', 'written once it answers, with its addresses; removed at the stop')
-    .action((_: unknown, command: Command) =>
-      guarded(() => {
-        const flags = command.optsWithGlobals<Flags>()
-        return run(flags.config, flags.readyFile)
-      }),
-    )
+    .action((_: unknown, command: Command) => guarded(() => run(command.optsWithGlobals<Flags>())))
   program
     .command('check-config')
     .description('reads the configuration and says every fault in it')
     .option('--config <file>', 'configuration, YAML')
+    .option('--data-dir <dir>', 'data directory, instead of the one that is configured')
     .action((_: unknown, command: Command) =>
       guarded(() => {
-        loadServingConfig(command.optsWithGlobals<Flags>().config)
+        configOf(command.optsWithGlobals<Flags>())
         console.log('the configuration is valid')
       }),
     )

@@ -22,6 +22,7 @@ type ExplainFlags = {
   readonly json?: boolean
   readonly now?: string
   readonly config?: string
+  readonly dataDir?: string
 }
 
 /** The database that the matcher of this directory uses. */
@@ -57,7 +58,7 @@ async function explain(flags: ExplainFlags): Promise<void> {
   const hostId = flags.host.toLowerCase()
   if (!isUuid(hostId)) throw new Error(`--host ${flags.host} is no id of a scan host`)
   const nowMs = nowOf(flags.now)
-  const config = loadConfig(flags.config)
+  const config = loadConfig(flags.config, { data_dir: flags.dataDir })
   const { stored } = await callState(config, { kind: 'stored_host', hostId })
   if (stored === null || stored === undefined) throw new Error(`no report of the scan host ${hostId} is kept here`)
   const reader = readerOf(config.data_dir)
@@ -83,5 +84,6 @@ export function registerExplainCommand(program: Command): void {
     .option('--json', 'print one JSON object')
     .option('--now <day>', 'the day for ends of support')
     .option('--config <file>', 'configuration, YAML')
+    .option('--data-dir <dir>', 'data directory of the matcher')
     .action((_: unknown, command: Command) => guarded(() => explain(command.optsWithGlobals<ExplainFlags>())))
 }

@@ -13,7 +13,7 @@ import { openState } from '../state/open-state.ts'
 import { backupState } from '../state/state-backup.ts'
 import type { MatcherState } from '../state/state-types.ts'
 
-type Flags = { readonly config?: string; readonly json?: boolean }
+type Flags = { readonly config?: string; readonly dataDir?: string; readonly json?: boolean }
 
 /** The state, opened here; null while a matcher runs on it. */
 function openUnlessRunning(config: MatcherConfig): MatcherState | null {
@@ -29,7 +29,9 @@ function openUnlessRunning(config: MatcherConfig): MatcherState | null {
 export const callState = (config: MatcherConfig, call: ControlCall): Promise<ControlResult> =>
   runCall(config.data_dir, call, () => openUnlessRunning(config))
 
-const call = (flags: Flags, what: ControlCall): Promise<ControlResult> => callState(loadConfig(flags.config), what)
+const configOf = (flags: Flags): MatcherConfig => loadConfig(flags.config, { data_dir: flags.dataDir })
+
+const call = (flags: Flags, what: ControlCall): Promise<ControlResult> => callState(configOf(flags), what)
 
 const listOf = (value: unknown): readonly Unchecked[] => (Array.isArray(value) ? value.filter(isObject) : [])
 
@@ -65,11 +67,14 @@ async function change(
 }
 
 const withOptions = (command: Command): Command =>
-  command.option('--config <file>', 'configuration, YAML').option('--json', 'print one JSON object')
+  command
+    .option('--config <file>', 'configuration, YAML')
+    .option('--data-dir <dir>', 'data directory of the matcher')
+    .option('--json', 'print one JSON object')
 
 /** Copied by this process, which may write where the matcher may not; one that runs goes on meanwhile. */
 async function backup(flags: Flags, file: string): Promise<void> {
-  const { data_dir: dataDir } = loadConfig(flags.config)
+  const { data_dir: dataDir } = configOf(flags)
   if (!hasState(dataDir)) throw new Error(`there is no state of a matcher in ${dataDir}`)
   await backupState(dataDir, file)
 }

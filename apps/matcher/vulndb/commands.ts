@@ -215,10 +215,7 @@ function registerSmallCommands(
   command('verify <file>', 'checks a bundle or a database file')
     .option('--public-key <file>', 'Ed25519 public key, PEM, that must have signed it')
     .action((file: string, flags: Common & { publicKey?: string }) =>
-      guarded(async () => {
-        const isConfigured = flags.config !== undefined
-        await verify(file, flags.publicKey ?? (isConfigured ? settings(flags).publicKeyFile : null))
-      }),
+      guarded(() => verify(file, flags.publicKey ?? settings(flags).publicKeyFile)),
     )
   command('rollback', 'goes back to the version before').action((flags: Common) =>
     guarded(async () => {

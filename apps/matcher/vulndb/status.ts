@@ -83,7 +83,9 @@ export function statusLines(status: DatabaseStatus): string[] {
   return [
     head,
     ...status.sources.flatMap(source => [
-      `${source.name}: ${source.records} records, ${source.rejected} rejected, ${hours(source.age_seconds)} old${source.licence === '' ? '' : `, licence: ${source.licence}`}`,
+      source.fetched_at_ms === 0
+        ? `${source.name}: nothing of it is here yet`
+        : `${source.name}: ${source.records} records, ${source.rejected} rejected, ${hours(source.age_seconds)} old${source.licence === '' ? '' : `, licence: ${source.licence}`}`,
       ...(source.fault === null ? [] : [`${source.name}: the last update did not take it: ${source.fault}`]),
     ]),
   ]

@@ -9,6 +9,7 @@ import { unpackBundle } from '../../../apps/matcher/vulndb/bundle.ts'
 import { openDatabaseFile } from '../../../apps/matcher/vulndb/database-file.ts'
 import { SourceRefused } from '../../../apps/matcher/vulndb/input/source-refused.ts'
 import { openAdvisories } from '../../../apps/matcher/vulndb/reader.ts'
+import { statusLines } from '../../../apps/matcher/vulndb/status.ts'
 import { randomFrom } from '../../support/random.ts'
 import { type Ran, runDb, scratchFolder, writeTree } from './support.ts'
 
@@ -266,6 +267,16 @@ describe('bundles', () => {
     other.dispose()
     rmSync(file)
   })
+})
+
+test('[MAT-060] what was never taken has no age, only its fault', () => {
+  const eol = { name: 'eol', url: '', fetched_at_ms: 0, age_seconds: 0, records: 0, rejected: 0, licence: '' }
+  const status = { db_version: 2026112801, built_at_ms: 1, age_seconds: 60, checked_at_ms: 1 }
+  expect(statusLines({ ...status, sources: [{ ...eol, fault: 'it answers 404' }] })).toEqual([
+    'version 2026112801, built 1 min ago',
+    'eol: nothing of it is here yet',
+    'eol: the last update did not take it: it answers 404',
+  ])
 })
 
 test('[MAT-232] the day of --now is one of the calendar', () => {
