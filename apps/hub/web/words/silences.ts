@@ -43,7 +43,7 @@ export const silencesWords = {
   own: { en: 'other', vi: 'khác' },
   starts: { en: 'Begins (empty: now)', vi: 'Bắt đầu (trống: ngay)' },
   ends: { en: 'Ends', vi: 'Kết thúc' },
-  only_rule: { en: 'Only alerts of the rule “{rule}”', vi: 'Chỉ cảnh báo của quy tắc “{rule}”' },
+  only_rule: { en: 'Only alerts of the {count|rule|rules} “{rule}”', vi: 'Chỉ cảnh báo của quy tắc “{rule}”' },
   only_rules: { en: 'Only of a rule (none: all rules)', vi: 'Chỉ quy tắc (trống: mọi quy tắc)' },
   weekdays: { en: 'On (none: the day it begins)', vi: 'Vào (trống: ngày bắt đầu)' },
   repeat: { en: 'Repeat', vi: 'Lặp lại' },

@@ -10,6 +10,7 @@ import { shellWords } from '../../words/shell.ts'
 import { currentPage, currentSearch } from '../address/router.ts'
 import type { ApiFault } from '../api.ts'
 import { Dialog } from '../parts/dialog.tsx'
+import { DialogForm } from '../parts/dialog-form.tsx'
 import { ActFault } from '../parts/fault.tsx'
 import { TextField } from '../parts/field.tsx'
 import { Skeleton } from '../parts/skeleton.tsx'
@@ -50,59 +51,55 @@ function ViewForm({ page, changed, onDone }: FormProps) {
   const [name, setName] = useState(changed?.name ?? '')
   const [isShared, setShared] = useState(changed?.shared ?? false)
   const [takesShown, setTakesShown] = useState(false)
-  const [fault, setFault] = useState<ApiFault | null>(null)
-  const [isBusy, setBusy] = useState(false)
   const shown = shownQuery()
-  const onSubmit = async (event: Event): Promise<void> => {
-    event.preventDefault()
-    setBusy(true)
+  const save = async (): Promise<ApiFault | null> => {
     const query = changed === null || takesShown ? shown : changed.query
     const id = changed?.id ?? newId()
     const result = await keepView({ id, page, name: name.trim(), query, shared: isShared })
-    setBusy(false)
-    setFault(result.ok ? null : result.fault)
-    if (!result.ok) return
+    if (!result.ok) return result.fault
     setName('')
     onDone(t('saved', { name: result.body.name }))
+    return null
   }
-  const ofName = fault?.errors.name ?? []
   return (
-    <form class="view-form" onSubmit={event => void onSubmit(event)}>
-      <h3>{changed === null ? t('save_title') : t('change_title', { name: changed.name })}</h3>
-      {changed === null ? <p class="muted text">{aboutText(shown)}</p> : null}
-      <TextField
-        label={t('name')}
-        value={name}
-        onInput={setName}
-        maxLength={VIEW_NAME_CHARS_MAX}
-        autoComplete="off"
-        isRequired
-        errors={ofName}
-      />
-      {changed === null || changed.query === shown ? null : (
-        <label class="inline">
-          <input type="checkbox" checked={takesShown} onChange={event => setTakesShown(event.currentTarget.checked)} />
-          <span class="text">{t('take_shown', { about: aboutText(shown) })}</span>
-        </label>
+    <DialogForm
+      class="view-form"
+      act={shell('save')}
+      onSend={save}
+      onCancel={changed === null ? null : () => onDone('')}
+    >
+      {errorsOf => (
+        <>
+          <h3>{changed === null ? t('save_title') : t('change_title', { name: changed.name })}</h3>
+          {changed === null ? <p class="muted text">{aboutText(shown)}</p> : null}
+          <TextField
+            label={t('name')}
+            value={name}
+            onInput={setName}
+            maxLength={VIEW_NAME_CHARS_MAX}
+            autoComplete="off"
+            isRequired
+            errors={errorsOf('name')}
+          />
+          {changed === null || changed.query === shown ? null : (
+            <label class="inline">
+              <input
+                type="checkbox"
+                checked={takesShown}
+                onChange={event => setTakesShown(event.currentTarget.checked)}
+              />
+              <span class="text">{t('take_shown', { about: aboutText(shown) })}</span>
+            </label>
+          )}
+          {may(SHARE_KEY) || isShared ? (
+            <label class="inline">
+              <input type="checkbox" checked={isShared} onChange={event => setShared(event.currentTarget.checked)} />
+              {t('share', { company: company.name })}
+            </label>
+          ) : null}
+        </>
       )}
-      {may(SHARE_KEY) || isShared ? (
-        <label class="inline">
-          <input type="checkbox" checked={isShared} onChange={event => setShared(event.currentTarget.checked)} />
-          {t('share', { company: company.name })}
-        </label>
-      ) : null}
-      <ActFault fault={ofName.length > 0 ? null : fault} />
-      <div class="dialog-acts">
-        {changed === null ? null : (
-          <button type="button" onClick={() => onDone('')}>
-            {shell('cancel')}
-          </button>
-        )}
-        <button type="submit" class="primary" disabled={isBusy}>
-          {shell('save')}
-        </button>
-      </div>
-    </form>
+    </DialogForm>
   )
 }
 

@@ -1,14 +1,10 @@
 // What cannot be undone is asked for by its name: revocation and deletion.
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
-import { shellWords } from '../../words/shell.ts'
 import type { ApiFault } from '../api.ts'
-import { textsOf } from '../session.ts'
 import { Dialog } from './dialog.tsx'
-import { ActFault } from './fault.tsx'
+import { DialogForm } from './dialog-form.tsx'
 import { TextField } from './field.tsx'
-
-const t = textsOf(shellWords)
 
 type Props = {
   readonly title: string
@@ -25,31 +21,25 @@ type Props = {
 
 export function ConfirmDialog({ title, children, typed, act, onConfirm, onClose, onDone = onClose }: Props) {
   const [text, setText] = useState('')
-  const [fault, setFault] = useState<ApiFault | null>(null)
-  const [isBusy, setBusy] = useState(false)
-  const onSubmit = async (event: Event): Promise<void> => {
-    event.preventDefault()
-    setBusy(true)
-    const refused = await onConfirm()
-    setBusy(false)
-    setFault(refused)
-    if (refused === null) onDone()
-  }
   return (
     <Dialog title={title} onClose={onClose}>
-      <form onSubmit={event => void onSubmit(event)}>
-        {children}
-        {typed === null ? null : <TextField label={typed.label} value={text} onInput={setText} autoComplete="off" />}
-        <ActFault fault={fault} />
-        <div class="dialog-acts">
-          <button type="button" onClick={onClose}>
-            {t('cancel')}
-          </button>
-          <button type="submit" class="danger" disabled={isBusy || (typed !== null && text.trim() !== typed.text)}>
-            {act}
-          </button>
-        </div>
-      </form>
+      <DialogForm
+        act={act}
+        isDanger
+        isReady={typed === null || text.trim() === typed.text}
+        onSend={onConfirm}
+        onDone={onDone}
+        onCancel={onClose}
+      >
+        {() => (
+          <>
+            {children}
+            {typed === null ? null : (
+              <TextField label={typed.label} value={text} onInput={setText} autoComplete="off" />
+            )}
+          </>
+        )}
+      </DialogForm>
     </Dialog>
   )
 }

@@ -3,13 +3,12 @@
 import '../view.ts'
 import { useEffect, useState } from 'preact/hooks'
 import { scopesWords } from '../../words/scopes.ts'
-import { shellWords } from '../../words/shell.ts'
 import { silencesWords } from '../../words/silences.ts'
 import { type ApiFault, type ApiResult, send } from '../api.ts'
 import { instantOfField, isUtc, shownZone, weekdayText } from '../format.ts'
 import { textsOf } from '../session.ts'
 import { Dialog } from './dialog.tsx'
-import { ActFault } from './fault.tsx'
+import { DialogForm } from './dialog-form.tsx'
 import { SelectField, TextField } from './field.tsx'
 import { say } from './notice-line.tsx'
 import {
@@ -25,7 +24,6 @@ import {
 import type { SilenceDialogProps, SilenceStart } from './silence-start.ts'
 
 const t = textsOf(silencesWords)
-const shell = textsOf(shellWords)
 const scopes = textsOf(scopesWords)
 
 const lengths = ['hours_1', 'hours_4', 'until_morning', 'days_1', 'days_7', 'own'] as const
@@ -130,10 +128,7 @@ function PreviewText({ preview, isPossible }: { readonly preview: Preview | null
 }
 
 type Change = (change: Partial<Form>) => void
-type Errors = Readonly<Record<string, readonly string[]>>
-
-const errorsAt = (errors: Errors, name: string): readonly string[] =>
-  Object.entries(errors).flatMap(([field, texts]) => (field === name || field.startsWith(`${name}.`) ? texts : []))
+type ErrorsOf = (field: string) => readonly string[]
 
 const Weekdays = ({ chosen, change }: { readonly chosen: readonly number[]; readonly change: Change }) => (
   <fieldset class="choice">
@@ -153,7 +148,7 @@ const Weekdays = ({ chosen, change }: { readonly chosen: readonly number[]; read
   </fieldset>
 )
 
-function TimeFields({ form, change, errors }: { form: Form; change: Change; errors: Errors }) {
+function TimeFields({ form, change, errorsOf }: { form: Form; change: Change; errorsOf: ErrorsOf }) {
   return (
     <>
       <SelectField
@@ -161,7 +156,7 @@ function TimeFields({ form, change, errors }: { form: Form; change: Change; erro
         value={form.length}
         choices={lengths.map(length => ({ value: length, text: t(length) }))}
         onChange={value => change({ length: lengths.find(length => length === value) ?? 'hours_1' })}
-        errors={form.length === 'own' ? [] : errorsAt(errors, 'ends_at')}
+        errors={form.length === 'own' ? [] : errorsOf('ends_at')}
       />
       <TextField
         label={t('starts')}
@@ -169,7 +164,7 @@ function TimeFields({ form, change, errors }: { form: Form; change: Change; erro
         hint={shownZone()}
         value={form.starts}
         onInput={starts => change({ starts })}
-        errors={errorsAt(errors, 'starts_at')}
+        errors={errorsOf('starts_at')}
       />
       {form.length === 'own' ? (
         <TextField
@@ -179,7 +174,7 @@ function TimeFields({ form, change, errors }: { form: Form; change: Change; erro
           value={form.ends}
           isRequired
           onInput={ends => change({ ends })}
-          errors={errorsAt(errors, 'ends_at')}
+          errors={errorsOf('ends_at')}
         />
       ) : null}
       <SelectField
@@ -187,7 +182,7 @@ function TimeFields({ form, change, errors }: { form: Form; change: Change; erro
         value={form.repeat}
         choices={(['none', 'daily', 'weekly'] as const).map(value => ({ value, text: t(`repeat_${value}`) }))}
         onChange={value => change({ repeat: value === 'daily' || value === 'weekly' ? value : 'none' })}
-        errors={errorsAt(errors, 'recurrence')}
+        errors={errorsOf('recurrence')}
       />
       {form.repeat === 'weekly' ? <Weekdays chosen={form.weekdays} change={change} /> : null}
       {form.repeat === 'none' ? null : (
@@ -240,14 +235,16 @@ function createSilence(form: Form, scope: unknown, ruleIds: readonly string[]): 
   })
 }
 
-const OnlyRule = ({ name, form, change }: { readonly name: string; readonly form: Form; readonly change: Change }) => (
+type OnlyProps = { readonly rules: readonly Named[]; readonly form: Form; readonly change: Change }
+
+const OnlyRules = ({ rules, form, change }: OnlyProps) => (
   <label class="check">
     <input
       type="checkbox"
       checked={form.isOfRule}
       onChange={event => change({ isOfRule: event.currentTarget.checked })}
     />
-    {t('only_rule', { rule: name })}
+    {t('only_rule', { count: rules.length, rule: rules.map(({ name }) => name).join(', ') })}
   </label>
 )
 
@@ -255,64 +252,60 @@ export function SilenceDialog({ start, onClose, onDone }: SilenceDialogProps) {
   const { rules = [] } = start
   const [hasGiven] = useState(() => firstScope(start).kind === 'given')
   const [form, setForm] = useState<Form>(() => firstForm(start))
-  const [fault, setFault] = useState<ApiFault | null>(null)
-  const [isBusy, setBusy] = useState(false)
   const change: Change = changed => setForm(before => ({ ...before, ...changed }))
   const scope = scopeOf(form.scope, givenScope(start))
   const ruleIds = (form.isOfRule ? rules : form.rules).map(({ id }) => id)
   const { preview, fault: previewFault } = usePreview(form, scope, ruleIds)
-  const errors = (fault ?? previewFault)?.errors ?? {}
-  const save = async (event: Event): Promise<void> => {
-    event.preventDefault()
-    setBusy(true)
+  const save = async (): Promise<ApiFault | null> => {
     const result = await createSilence(form, scope, ruleIds)
-    setBusy(false)
-    if (!result.ok) return setFault(result.fault)
+    if (!result.ok) return result.fault
     const made = result.body.data.id
     say(previewText(preview), () => send('POST', `/monitoring/silences/${made}/end`))
     onDone()
     onClose()
+    return null
   }
   return (
     <Dialog title={t('new')} onClose={onClose}>
-      <form onSubmit={event => void save(event)}>
-        <ScopeChoice
-          chosen={form.scope}
-          change={changed => setForm(before => ({ ...before, scope: { ...before.scope, ...changed } }))}
-          given={hasGiven ? scopes(start.scope === undefined ? 'given' : 'before') : null}
-          errors={errorsAt(errors, 'scope')}
-        />
-        {rules.length > 0 ? (
-          <OnlyRule name={rules.map(({ name }) => name).join(', ')} form={form} change={change} />
-        ) : (
-          <NamedChoice
-            of="rules"
-            label={t('only_rules')}
-            named={form.rules}
-            onChange={named => change({ rules: named })}
-          />
+      <DialogForm
+        act={t('create')}
+        isReady={!isIncomplete(form.scope)}
+        before={previewFault}
+        onSend={save}
+        onCancel={onClose}
+      >
+        {errorsOf => (
+          <>
+            <ScopeChoice
+              chosen={form.scope}
+              change={changed => setForm(before => ({ ...before, scope: { ...before.scope, ...changed } }))}
+              given={hasGiven ? scopes(start.scope === undefined ? 'given' : 'before') : null}
+              errors={errorsOf('scope')}
+            />
+            {rules.length > 0 ? (
+              <OnlyRules rules={rules} form={form} change={change} />
+            ) : (
+              <NamedChoice
+                of="rules"
+                label={t('only_rules')}
+                named={form.rules}
+                onChange={named => change({ rules: named })}
+              />
+            )}
+            <TimeFields form={form} change={change} errorsOf={errorsOf} />
+            <TextField
+              label={t('reason')}
+              hint={t('reason_hint')}
+              value={form.reason}
+              isRequired
+              maxLength={500}
+              onInput={reason => change({ reason })}
+              errors={errorsOf('reason')}
+            />
+            <PreviewText preview={preview} isPossible={!isIncomplete(form.scope)} />
+          </>
         )}
-        <TimeFields form={form} change={change} errors={errors} />
-        <TextField
-          label={t('reason')}
-          hint={t('reason_hint')}
-          value={form.reason}
-          isRequired
-          maxLength={500}
-          onInput={reason => change({ reason })}
-          errors={errorsAt(errors, 'reason')}
-        />
-        <PreviewText preview={preview} isPossible={!isIncomplete(form.scope)} />
-        <ActFault fault={fault} />
-        <div class="dialog-acts">
-          <button type="button" onClick={onClose}>
-            {shell('cancel')}
-          </button>
-          <button type="submit" class="primary" disabled={isBusy || isIncomplete(form.scope)}>
-            {t('create')}
-          </button>
-        </div>
-      </form>
+      </DialogForm>
     </Dialog>
   )
 }

@@ -5,7 +5,7 @@ import { alertsWords } from '../../../words/alerts.ts'
 import { shellWords } from '../../../words/shell.ts'
 import { type ApiFault, type EachResult, send, sendBulk, sendEach } from '../../api.ts'
 import { Dialog } from '../../parts/dialog.tsx'
-import { ActFault } from '../../parts/fault.tsx'
+import { DialogForm } from '../../parts/dialog-form.tsx'
 import { TextField } from '../../parts/field.tsx'
 import { say } from '../../parts/notice-line.tsx'
 import { textsOf } from '../../session.ts'
@@ -67,7 +67,6 @@ async function actOnAll(
 
 function useAct({ act, target: { ids }, onClose, onDone }: Props) {
   const [done, setDone] = useState<number | null>(null)
-  const [fault, setFault] = useState<ApiFault | null>(null)
   // Alerts that still lack the comment: a second press writes it to nobody twice.
   const [left, setLeft] = useState(ids)
   const isOver = useRef(false)
@@ -83,57 +82,45 @@ function useAct({ act, target: { ids }, onClose, onDone }: Props) {
     setLeft(result.left)
     return { said: shell('done_of', { done: ids.length, count: ids.length }), fault: partFault(result) }
   }
-  const run = async (text: string): Promise<void> => {
+  const run = async (text: string): Promise<ApiFault | null> => {
     setDone(0)
-    setFault(null)
     const tried = await (act === 'comment' ? commentAll(text) : actOnAll(act, ids, text, setDone))
-    if (isOver.current) return
-    if (tried.fault !== null) {
-      setDone(null)
-      return setFault(tried.fault)
-    }
+    if (isOver.current) return null
+    setDone(null)
+    if (tried.fault !== null) return tried.fault
     say(tried.said)
     onDone()
     onClose()
+    return null
   }
-  return { done, left, fault, run }
+  return { done, left, run }
 }
 
 export function AlertActDialog({ act, target, onClose, onDone }: Props) {
   const [comment, setComment] = useState('')
-  const { done, left, fault, run } = useAct({ act, target, onClose, onDone })
+  const { done, left, run } = useAct({ act, target, onClose, onDone })
   const { ids } = target
   return (
     <Dialog title={t(act)} onClose={onClose}>
-      <form
-        onSubmit={event => {
-          event.preventDefault()
-          void run(comment.trim())
-        }}
-      >
-        <p class="text">{t('act_about', { count: ids.length, names: namesText(target) })}</p>
-        <TextField
-          label={t(act === 'comment' ? 'comment' : 'comment_optional')}
-          lines={3}
-          maxLength={1000}
-          isRequired={act === 'comment'}
-          value={comment}
-          onInput={setComment}
-        />
-        {act === 'comment' && left.length > COMMENTS_A_MINUTE ? (
-          <p class="muted">{t('comments_slow', { minutes: Math.ceil(left.length / COMMENTS_A_MINUTE) })}</p>
-        ) : null}
-        {done === null ? null : <p role="status">{shell('done_of', { done, count: left.length })}</p>}
-        <ActFault fault={fault} />
-        <div class="dialog-acts">
-          <button type="button" onClick={onClose}>
-            {shell('cancel')}
-          </button>
-          <button type="submit" class={act === 'close' ? 'danger' : 'primary'} disabled={done !== null}>
-            {t(act)}
-          </button>
-        </div>
-      </form>
+      <DialogForm act={t(act)} isDanger={act === 'close'} onSend={() => run(comment.trim())} onCancel={onClose}>
+        {() => (
+          <>
+            <p class="text">{t('act_about', { count: ids.length, names: namesText(target) })}</p>
+            <TextField
+              label={t(act === 'comment' ? 'comment' : 'comment_optional')}
+              lines={3}
+              maxLength={1000}
+              isRequired={act === 'comment'}
+              value={comment}
+              onInput={setComment}
+            />
+            {act === 'comment' && left.length > COMMENTS_A_MINUTE ? (
+              <p class="muted">{t('comments_slow', { minutes: Math.ceil(left.length / COMMENTS_A_MINUTE) })}</p>
+            ) : null}
+            {done === null ? null : <p role="status">{shell('done_of', { done, count: left.length })}</p>}
+          </>
+        )}
+      </DialogForm>
     </Dialog>
   )
 }

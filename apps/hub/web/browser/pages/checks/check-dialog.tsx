@@ -9,7 +9,8 @@ import { shellWords } from '../../../words/shell.ts'
 import { goTo, hrefTo } from '../../address/router.ts'
 import { type ApiFault, send } from '../../api.ts'
 import { Dialog } from '../../parts/dialog.tsx'
-import { ActFault, Fault } from '../../parts/fault.tsx'
+import { DialogForm } from '../../parts/dialog-form.tsx'
+import { Fault } from '../../parts/fault.tsx'
 import { SelectField, TextField } from '../../parts/field.tsx'
 import { type ChosenScope, chosenOf, isIncomplete, ScopeChoice, scopeOf } from '../../parts/scope-choice.tsx'
 import { Skeleton } from '../../parts/skeleton.tsx'
@@ -131,66 +132,59 @@ function CheckForm({ stored, act, onClose, onDone }: FormProps) {
     const before = draftOf(stored)
     return act === 'duplicate' ? { ...before, name: t('copy_of', { name: stored.name }), target: '' } : before
   })
-  const [fault, setFault] = useState<ApiFault | null>(null)
-  const [isBusy, setBusy] = useState(false)
   const change: Change = changed => setDraft(before => ({ ...before, ...changed }))
-  const onSubmit = async (event: Event): Promise<void> => {
-    event.preventDefault()
-    setBusy(true)
+  const save = async (): Promise<ApiFault | null> => {
     const result = await sent(act, stored, draft)
-    setBusy(false)
-    setFault(result.ok ? null : result.fault)
-    if (!result.ok) return
+    if (!result.ok) return result.fault
     onDone()
     onClose()
     if (act !== 'edit') goTo(hrefTo('check', { check: result.body.data.id }))
+    return null
   }
-  const errorsOf = (prefix: string): readonly string[] =>
-    Object.entries(fault?.errors ?? {}).flatMap(([field, texts]) => (field.startsWith(prefix) ? texts : []))
   return (
-    <form onSubmit={event => void onSubmit(event)}>
-      <TextField
-        label={t('name')}
-        isRequired
-        maxLength={255}
-        value={draft.name}
-        onInput={name => change({ name })}
-        errors={errorsOf('name')}
-      />
-      {act === 'new' ? (
-        <SelectField
-          label={t('type')}
-          value={draft.type}
-          choices={checkTypes.map(value => ({ value, text: t(`type_${value}`) }))}
-          onChange={value => change({ type: checkTypes.find(each => each === value) ?? 'http' })}
-        />
-      ) : (
-        <p class="muted">{t(`type_${draft.type}`)}</p>
-      )}
-      <TargetFields draft={draft} change={change} errorsOf={errorsOf} />
-      {act === 'duplicate' ? (
-        <p class="muted">{t('duplicate_about')}</p>
-      ) : (
+    <DialogForm
+      act={act === 'edit' ? shell('save') : t(act === 'new' ? 'create' : 'duplicate')}
+      isReady={!isIncomplete(draft.scope)}
+      onSend={save}
+      onCancel={onClose}
+    >
+      {errorsOf => (
         <>
-          <ScopeChoice
-            chosen={draft.scope}
-            change={scope => setDraft(before => ({ ...before, scope: { ...before.scope, ...scope } }))}
-            given={stored === null || chosenOf(stored.scope).kind !== 'given' ? null : scopes('before')}
-            errors={errorsOf('scope')}
+          <TextField
+            label={t('name')}
+            isRequired
+            maxLength={255}
+            value={draft.name}
+            onInput={name => change({ name })}
+            errors={errorsOf('name')}
           />
-          <PaceFields draft={draft} change={change} errorsOf={errorsOf} />
+          {act === 'new' ? (
+            <SelectField
+              label={t('type')}
+              value={draft.type}
+              choices={checkTypes.map(value => ({ value, text: t(`type_${value}`) }))}
+              onChange={value => change({ type: checkTypes.find(each => each === value) ?? 'http' })}
+            />
+          ) : (
+            <p class="muted">{t(`type_${draft.type}`)}</p>
+          )}
+          <TargetFields draft={draft} change={change} errorsOf={errorsOf} />
+          {act === 'duplicate' ? (
+            <p class="muted">{t('duplicate_about')}</p>
+          ) : (
+            <>
+              <ScopeChoice
+                chosen={draft.scope}
+                change={scope => setDraft(before => ({ ...before, scope: { ...before.scope, ...scope } }))}
+                given={stored === null || chosenOf(stored.scope).kind !== 'given' ? null : scopes('before')}
+                errors={errorsOf('scope')}
+              />
+              <PaceFields draft={draft} change={change} errorsOf={errorsOf} />
+            </>
+          )}
         </>
       )}
-      <ActFault fault={fault} />
-      <div class="dialog-acts">
-        <button type="button" onClick={onClose}>
-          {shell('cancel')}
-        </button>
-        <button type="submit" class="primary" disabled={isBusy || isIncomplete(draft.scope)}>
-          {act === 'edit' ? shell('save') : t(act === 'new' ? 'create' : 'duplicate')}
-        </button>
-      </div>
-    </form>
+    </DialogForm>
   )
 }
 

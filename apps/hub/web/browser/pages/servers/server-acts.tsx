@@ -5,7 +5,7 @@ import { serversWords } from '../../../words/servers.ts'
 import { shellWords } from '../../../words/shell.ts'
 import { type ApiFault, type ApiResult, resultOfAll, sendBulk } from '../../api.ts'
 import { Dialog } from '../../parts/dialog.tsx'
-import { ActFault } from '../../parts/fault.tsx'
+import { DialogForm } from '../../parts/dialog-form.tsx'
 import { SelectField, TextField } from '../../parts/field.tsx'
 import { say } from '../../parts/notice-line.tsx'
 import { textsOf } from '../../session.ts'
@@ -61,48 +61,42 @@ export function ServerActDialog({ act, ids, names, rows, onClose, onDone }: Serv
   const [added, setAdded] = useState('')
   const [removed, setRemoved] = useState('')
   const [done, setDone] = useState<number | null>(null)
-  const [fault, setFault] = useState<ApiFault | null>(null)
   const path = `/servers/bulk/${act}`
   const wanted: Change = act === 'tags' ? { add: tagsIn(added), remove: tagsIn(removed) } : { status }
-  const submit = async (event: Event): Promise<void> => {
-    event.preventDefault()
+  const submit = async (): Promise<ApiFault | null> => {
     setDone(0)
     const result = await sendBulk(path, 'server_ids', ids, wanted, setDone)
     setDone(null)
-    if (result.fault !== null) return setFault(result.fault)
+    if (result.fault !== null) return result.fault
     const undo = result.refused.length === 0 ? undoOf(path, ids, rows, wanted) : null
     say(shell('done_of', { done: result.done, count: ids.length }), undo)
     onDone()
     onClose()
+    return null
   }
   return (
     <Dialog title={t(`act_${act}`)} onClose={onClose}>
-      <form onSubmit={event => void submit(event)}>
-        <p class="text">{t('act_about', { count: ids.length, names: names.slice(0, 5).join(', ') })}</p>
-        {act === 'status' ? (
-          <SelectField
-            label={t('status')}
-            value={status}
-            choices={statuses.map(value => ({ value, text: t(`status_${value}`) }))}
-            onChange={setStatus}
-          />
-        ) : (
+      <DialogForm act={t(`act_${act}`)} onSend={submit} onCancel={onClose}>
+        {() => (
           <>
-            <TextField label={t('tags_add')} hint={t('tags_hint')} value={added} onInput={setAdded} />
-            <TextField label={t('tags_remove')} value={removed} onInput={setRemoved} />
+            <p class="text">{t('act_about', { count: ids.length, names: names.slice(0, 5).join(', ') })}</p>
+            {act === 'status' ? (
+              <SelectField
+                label={t('status')}
+                value={status}
+                choices={statuses.map(value => ({ value, text: t(`status_${value}`) }))}
+                onChange={setStatus}
+              />
+            ) : (
+              <>
+                <TextField label={t('tags_add')} hint={t('tags_hint')} value={added} onInput={setAdded} />
+                <TextField label={t('tags_remove')} value={removed} onInput={setRemoved} />
+              </>
+            )}
+            {done === null ? null : <p role="status">{shell('done_of', { done, count: ids.length })}</p>}
           </>
         )}
-        {done === null ? null : <p role="status">{shell('done_of', { done, count: ids.length })}</p>}
-        <ActFault fault={fault} />
-        <div class="dialog-acts">
-          <button type="button" onClick={onClose}>
-            {shell('cancel')}
-          </button>
-          <button type="submit" class="primary" disabled={done !== null}>
-            {t(`act_${act}`)}
-          </button>
-        </div>
-      </form>
+      </DialogForm>
     </Dialog>
   )
 }
