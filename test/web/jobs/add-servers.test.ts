@@ -165,6 +165,48 @@ describe('the wizard', () => {
     await context.close()
   }, 90_000)
 
+  test('for one server alone, a new one or one that is known: the licence enrols it by whatever name, and nobody else', async () => {
+    const tenant = await hub.tenant()
+    await tenant.call('POST', '/servers', { name: 'db-1', hostname: 'db-1' })
+    const { page, context, at, problems } = await visit(tenant, '/servers/add')
+    const command = page.getByRole('region', { name: '3. Run this on each server' }).getByRole('code')
+    const key = async () => /lic_\w+/.exec((await command.textContent()) ?? '')?.[0] ?? ''
+    const [{ id: known }] = (await tenant.call('GET', '/servers')).body.data
+
+    await page.getByLabel('Name of the server').fill('db-1')
+    await page.getByLabel('The licence is for this server alone').check()
+    await page.getByRole('button', { name: 'Add and make the licence' }).click()
+    // The name is taken: what was typed stays, and another one is typed.
+    const name = page.getByLabel('Name of the server').and(page.locator('[aria-invalid=true]'))
+    await name.fill('web-1')
+    await page.getByLabel('Servers that may use it').fill('0')
+    await page.getByRole('button', { name: 'Add and make the licence' }).click()
+    // The licence is refused after the server was added: the next try does not add it again.
+    await page.getByLabel('Servers that may use it').and(page.locator('[aria-invalid=true]')).fill('2')
+    await page.getByRole('button', { name: 'Add and make the licence' }).click()
+    await page.getByText('for web-1 alone').waitFor()
+    await countsBecome(page, { Waiting: 1, Enrolled: 0, Reporting: 0, Refused: 0 })
+    const bound = (await enroll(await key(), 'called-otherwise')).data
+    const { data: web } = (await tenant.call('GET', `/servers/${bound.server_id}`)).body
+    expect(web.name).toBe('web-1')
+    expect((await enroll(await key(), 'db-1')).error.code).toBe('already_enrolled')
+
+    // From the server's own page, where it has no agent yet; the choice can be made anew.
+    await page.goto(`${at}/servers/${known}?tab=agents`)
+    await page.getByRole('link', { name: 'Make a licence for this server alone' }).click()
+    await page.getByRole('radio', { name: 'One that is known' }).and(page.locator(':checked')).waitFor()
+    await page.getByRole('button', { name: 'Another one' }).click()
+    expect(await page.getByRole('button', { name: 'Make the licence' }).isDisabled()).toBe(true)
+    await page.getByRole('combobox', { name: 'The server' }).fill('db')
+    await page.getByRole('option', { name: 'db-1' }).click()
+    await page.getByRole('button', { name: 'Make the licence' }).click()
+    await page.getByText('for db-1 alone').waitFor()
+    expect((await enroll(await key(), 'no-name-of-it')).data.server_id).toBe(known)
+    await countsBecome(page, { Waiting: 0, Enrolled: 1, Reporting: 0, Refused: 0 })
+    expect(problems).toEqual([])
+    await context.close()
+  }, 120_000)
+
   test('as they come: unknown servers are let in as drafts and approved together', async () => {
     const tenant = await hub.tenant()
     const { page, context, problems } = await visit(tenant, '/servers/add')

@@ -51,7 +51,7 @@ const table = {
   add_servers: {
     path: '/servers/add',
     view: 'arrivals',
-    takes: ['license', 'since'],
+    takes: ['license', 'since', 'server'],
     permissions: [...SEE, 'monitoring.manage'],
     section: null,
     key: null,

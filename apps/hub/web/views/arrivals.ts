@@ -8,6 +8,7 @@ import { type RefusalReason, refusalsOf } from '../../licenses/refusals.ts'
 import type { Executor } from '../../platform/db/connect.ts'
 import { notFound } from '../../platform/http/api-error.ts'
 import { isInstant, isUuid } from '../../platform/http/request-schema.ts'
+import { sitePages } from '../address/site-map.ts'
 import type { View } from './view.ts'
 
 const ROWS_MAX = 1_000
@@ -39,7 +40,11 @@ export type ArrivalsView = {
     readonly usedCount: number
     readonly maxUses: number
     readonly expiresAtMs: number | null
+    /** What the server is called for which alone it is. */
+    readonly serverName: string | null
   } | null
+  /** The one that the address names: a licence for it alone is asked for. */
+  readonly server: { readonly id: string; readonly name: string } | null
   /** Uses that the plan has left for further licences; null: no limit. */
   readonly quotaLeft: number | null
   /** Whether unknown servers are let in as drafts. */
@@ -59,6 +64,14 @@ async function withPredecessors(db: Executor, companyId: string, licenseId: stri
         where c.depth < ${PREDECESSORS_MAX} and l.company_id = ${companyId})
     select id from chain`)
   return rows.map(row => row.id)
+}
+
+async function serverNamed(db: Executor, companyId: string, id: string): Promise<ArrivalsView['server']> {
+  if (!isUuid(id)) return null
+  const [server] = await db.execute<{ id: string; name: string }>(
+    sql`select id, name from servers where company_id = ${companyId} and id = ${id} and deleted_at is null`,
+  )
+  return server ?? null
 }
 
 const oneOfIds = (ids: readonly string[]): SQL => sql`any(${`{${ids.join(',')}}`}::uuid[])`
@@ -152,21 +165,22 @@ const toWaiting = ({ id, name }: Bare): Arrival => ({
 
 export const arrivalsView: View<ArrivalsView> = {
   permissions: ['monitoring.view', 'servers.view'],
-  params: ['license', 'since'],
+  params: sitePages.add_servers.takes,
   async make({ hub, companyId, param }) {
     const { db } = hub.database
     const id = param('license')
-    const [quota, [setting]] = await Promise.all([
+    const [server, quota, [setting]] = await Promise.all([
+      serverNamed(db, companyId, param('server')),
       quotaOf(db, companyId),
       db.execute<{ creates: boolean }>(
         sql`select auto_create_server as creates from monitoring_settings where company_id = ${companyId}`,
       ),
     ])
-    const shared = { quotaLeft: quota.remaining, createsDrafts: setting?.creates === true }
+    const shared = { server, quotaLeft: quota.remaining, createsDrafts: setting?.creates === true }
     const none = { refused: 0, waiting: 0, enrolled: 0, reporting: 0 }
     if (id === '') return { ...shared, license: null, counts: none, drafts: [], rows: [] }
     if (!isUuid(id)) throw notFound()
-    const { license } = await findLicense(db, companyId, id)
+    const { license, server: boundTo } = await findLicense(db, companyId, id)
     const licenseIds = await withPredecessors(db, companyId, id)
     const enrolled = await enrolledWith(db, companyId, licenseIds)
     const bare = await awaited(db, companyId, param('since'), licenseIds)
@@ -188,6 +202,7 @@ export const arrivalsView: View<ArrivalsView> = {
         ...{ id: license.id, name: license.name, hint: license.tokenHint, status: statusOf(license, hub.now()) },
         ...{ usedCount: license.usedCount, maxUses: license.maxUses },
         expiresAtMs: license.expiresAt?.getTime() ?? null,
+        serverName: boundTo?.name ?? null,
       },
       counts,
       drafts: rows.filter(row => row.isDraft).flatMap(row => row.serverId ?? []),

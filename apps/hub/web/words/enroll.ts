@@ -7,12 +7,20 @@ export const enrollWords = {
   one: { en: 'One', vi: 'Một máy' },
   list: { en: 'A list of names', vi: 'Danh sách tên' },
   csv: { en: 'A CSV file', vi: 'Tệp CSV' },
+  known: { en: 'One that is known', vi: 'Một máy đã có' },
   open: { en: 'As they come', vi: 'Tự đăng ký' },
   name: { en: 'Name of the server', vi: 'Tên máy chủ' },
   name_hint: {
     en: 'As the server calls itself: what the command hostname says there.',
     vi: 'Đúng như tên máy chủ tự gọi: kết quả của lệnh hostname.',
   },
+  only_this: { en: 'The licence is for this server alone', vi: 'Giấy phép chỉ dành cho máy chủ này' },
+  known_server: { en: 'The server', vi: 'Máy chủ' },
+  known_hint: {
+    en: 'The licence is for this server alone: who enrolls by it is this server, whatever its host calls itself.',
+    vi: 'Giấy phép chỉ dành cho máy chủ này: máy đăng ký bằng nó chính là máy chủ này, dù tên host là gì.',
+  },
+  known_other: { en: 'Another one', vi: 'Chọn máy khác' },
   names: { en: 'Names, one a line', vi: 'Tên, mỗi dòng một tên' },
   names_hint: {
     en: 'An address may follow after a comma: web-1, 192.0.2.10',
@@ -69,6 +77,7 @@ export const enrollWords = {
     en: 'Licence {name} ({hint}): {used} of {max} used',
     vi: 'Giấy phép {name} ({hint}): đã dùng {used} trên {max}',
   },
+  of_server: { en: 'for {name} alone', vi: 'chỉ dành cho {name}' },
   state: { en: 'State', vi: 'Trạng thái' },
   server: { en: 'Server', vi: 'Máy chủ' },
   when: { en: 'Since', vi: 'Từ lúc' },

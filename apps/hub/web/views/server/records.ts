@@ -240,8 +240,11 @@ export type HistoryView = { readonly entries: readonly HistoryEntry[]; readonly 
 
 type AuditRow = { id: string; created_at: string; actor_name: string | null; action: string; changes: AuditChanges }
 
-const textOf = (value: unknown): string =>
-  value === null || value === undefined ? '' : typeof value === 'string' ? value : JSON.stringify(value)
+function textOf(value: unknown): string {
+  if (value === null || value === undefined) return ''
+  if (Array.isArray(value)) return value.map(textOf).join(', ')
+  return typeof value === 'string' ? value : JSON.stringify(value)
+}
 
 export const serverHistoryView: View<HistoryView> = {
   ...keys,

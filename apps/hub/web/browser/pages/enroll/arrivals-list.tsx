@@ -140,6 +140,9 @@ export function ArrivalsList({ view, reload }: { readonly view: ArrivalsView; re
             {t('of_licence', { name: license.name, hint: license.hint, used: license.usedCount, max: license.maxUses })}
           </span>
         )}
+        {license === null || license.serverName === null ? null : (
+          <span class="text">{t('of_server', { name: license.serverName })}</span>
+        )}
       </div>
       <ul class="plain tiles" aria-live="polite">
         {(['waiting', 'enrolled', 'reporting', 'refused'] as const).map(state => (

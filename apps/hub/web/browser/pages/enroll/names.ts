@@ -1,12 +1,16 @@
-// What is to be added, as the four ways of the wizard have it, as comma-separated values for the import: the one way by
+// What is to be added, as the ways of the wizard have it, as comma-separated values for the import: the one way by
 // which the hub adds many servers, all of them or none, and may be sent again.
 
-export type NamesWay = 'one' | 'list' | 'csv' | 'open'
+export type NamesWay = 'one' | 'list' | 'csv' | 'known' | 'open'
 export type Names = {
   readonly way: NamesWay
   readonly one: string
   readonly list: string
   readonly csv: string
+  /** The licence is for the one server alone. */
+  readonly isOnly: boolean
+  /** A server of before, for which alone the licence is. */
+  readonly known: { readonly id: string; readonly name: string } | null
 }
 
 const cell = (text: string): string => (/[",\r\n;\t]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text)
@@ -20,7 +24,7 @@ const listed = (text: string): string[][] =>
 
 /** The CSV of the import, with the number of its servers; null: nothing is added before agents come. */
 export function toImport({ way, one, list, csv }: Names): { readonly csv: string; readonly count: number } | null {
-  if (way === 'open') return null
+  if (way === 'open' || way === 'known') return null
   if (way === 'csv')
     return { csv, count: Math.max(0, csv.split(/\r?\n/).filter(line => line.trim() !== '').length - 1) }
   const rows = way === 'one' ? [[one.trim()]] : listed(list)

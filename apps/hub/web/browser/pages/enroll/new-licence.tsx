@@ -3,22 +3,26 @@
 import { useState } from 'preact/hooks'
 import type { ArrivalsView } from '../../../views/arrivals.ts'
 import { enrollWords } from '../../../words/enroll.ts'
-import { type ApiFault, send } from '../../api.ts'
+import { type ApiFault, type ApiResult, send } from '../../api.ts'
 import { dayText } from '../../format.ts'
 import { ActFault } from '../../parts/fault.tsx'
 import { Field, SelectField, TextField } from '../../parts/field.tsx'
 import { may, nowMs, textsOf } from '../../session.ts'
+import { KnownServer } from './known-server.tsx'
 import { type Names, type NamesWay, toImport } from './names.ts'
 
 const t = textsOf(enrollWords)
 
-const WAYS: readonly NamesWay[] = ['one', 'list', 'csv', 'open']
+const WAYS: readonly NamesWay[] = ['one', 'list', 'csv', 'known', 'open']
+/** Those that add no server. */
+const ADDLESS: readonly NamesWay[] = ['known', 'open']
 const DAYS = ['1', '7', '30', '']
 const DAY_MS = 86_400_000
 const OPEN_USES = 10
 
 type Imported = { readonly created: number; readonly updated: number; readonly unchanged: number }
 type Made = { readonly id: string; readonly token: string; readonly since: string }
+type Added = { readonly name: string; readonly id: string }
 
 const importServers = (csv: string, isTrial: boolean) =>
   send<{ data: Imported }>('POST', `/servers/import${isTrial ? '?dry_run=1' : ''}`, { csv })
@@ -41,16 +45,28 @@ function NamesFields({
   switch (names.way) {
     case 'one':
       return (
-        <TextField
-          label={t('name')}
-          hint={t('name_hint')}
-          isRequired
-          maxLength={253}
-          value={names.one}
-          onInput={one => onChange({ one })}
-          errors={errors}
-        />
+        <>
+          <TextField
+            label={t('name')}
+            hint={t('name_hint')}
+            isRequired
+            maxLength={253}
+            value={names.one}
+            onInput={one => onChange({ one })}
+            errors={errors}
+          />
+          <label class="inline">
+            <input
+              type="checkbox"
+              checked={names.isOnly}
+              onChange={event => onChange({ isOnly: event.currentTarget.checked })}
+            />
+            {t('only_this')}
+          </label>
+        </>
       )
+    case 'known':
+      return <KnownServer known={names.known} onChange={known => onChange({ known })} errors={errors} />
     case 'list':
       return (
         <TextField
@@ -140,17 +156,42 @@ type Faults = { readonly names: ApiFault | null; readonly licence: ApiFault | nu
 
 const NO_FAULTS: Faults = { names: null, licence: null }
 
+type Wanted = {
+  readonly names: Names
+  readonly licence: Licence
+  /** The one server that an earlier try has added: it is added once. */
+  readonly added: Added | null
+  readonly since: string
+}
+
+/** The server for which alone the licence is, added where it is new; null: whoever is known by the name that it says. */
+async function boundServer({ names: { way, one, isOnly, known }, added }: Wanted): Promise<ApiResult<Added | null>> {
+  const name = one.trim()
+  if (way === 'known') return { ok: true, body: known }
+  if (way !== 'one' || !isOnly) return { ok: true, body: null }
+  if (added?.name === name) return { ok: true, body: added }
+  const result = await send<{ data: Added }>('POST', '/servers', { name, hostname: name })
+  return result.ok ? { ok: true, body: { name, id: result.body.data.id } } : result
+}
+
 /** Adds the servers, then makes the licence. What was done stays done when the second is refused. */
-async function make(csv: string | null, { name, uses, days }: Licence, since: string): Promise<Made | Faults> {
-  const imported = csv === null ? null : await importServers(csv, false)
+async function make(wanted: Wanted, onAdded: (added: Added) => void): Promise<Made | Faults> {
+  const { name, uses, days } = wanted.licence
+  const bound = await boundServer(wanted)
+  if (!bound.ok) return { ...NO_FAULTS, names: bound.fault }
+  if (bound.body !== null && wanted.names.way === 'one') onAdded(bound.body)
+  const asked = bound.body === null ? toImport(wanted.names) : null
+  const imported = asked === null ? null : await importServers(asked.csv, false)
   if (imported?.ok === false) return { ...NO_FAULTS, names: imported.fault }
   const made = await send<{ data: { id: string }; token: string }>('POST', '/monitoring/licenses', {
     name,
+    ...(bound.body === null ? {} : { server_id: bound.body.id }),
     max_uses: Number(uses),
     expires_at: days === '' ? null : new Date(nowMs() + Number(days) * DAY_MS).toISOString(),
   })
+  if (!made.ok && made.fault.errors.server_id !== undefined) return { ...NO_FAULTS, names: made.fault }
   if (!made.ok) return { ...NO_FAULTS, licence: made.fault }
-  return { id: made.body.data.id, token: made.body.token, since }
+  return { id: made.body.data.id, token: made.body.token, since: wanted.since }
 }
 
 type NamesProps = {
@@ -168,7 +209,7 @@ function NamesStep({ view, names, onChange, fault, onFault, reload }: NamesProps
     <section class="panel" aria-label={t('which')}>
       <h2>{t('which')}</h2>
       <div class="choice" role="radiogroup" aria-label={t('which')}>
-        {WAYS.filter(way => way === 'open' || may('servers.manage')).map(way => (
+        {WAYS.filter(way => ADDLESS.includes(way) || may('servers.manage')).map(way => (
           <label key={way}>
             <input type="radio" name="way" checked={names.way === way} onChange={() => onChange({ way })} />
             {t(way)}
@@ -192,10 +233,10 @@ type LicenceProps = {
   readonly onChange: (change: Partial<Licence>) => void
   readonly fault: ApiFault | null
   readonly submit: string
-  readonly isBusy: boolean
+  readonly isReady: boolean
 }
 
-const LicenceStep = ({ left, licence, onChange, fault, submit, isBusy }: LicenceProps) => (
+const LicenceStep = ({ left, licence, onChange, fault, submit, isReady }: LicenceProps) => (
   <section class="panel" aria-label={t('licence')}>
     <h2>{t('licence')}</h2>
     <TextField
@@ -226,7 +267,7 @@ const LicenceStep = ({ left, licence, onChange, fault, submit, isBusy }: Licence
       errors={fault?.errors.expires_at}
     />
     <ActFault fault={fault} />
-    <button type="submit" class="primary" disabled={isBusy}>
+    <button type="submit" class="primary" disabled={!isReady}>
       {submit}
     </button>
   </section>
@@ -242,17 +283,19 @@ export function NewLicence({
   readonly onMade: (made: Made) => void
 }) {
   const [names, setNames] = useState<Names>({
-    ...{ way: may('servers.manage') ? 'one' : 'open', one: '', list: '', csv: '' },
+    ...{ way: view.server !== null ? 'known' : may('servers.manage') ? 'one' : 'open', one: '', list: '', csv: '' },
+    ...{ isOnly: false, known: view.server },
   })
   const [licence, setLicence] = useState<Partial<Licence>>({})
   const [faults, setFaults] = useState<Faults>(NO_FAULTS)
   const [isBusy, setBusy] = useState(false)
+  const [added, setAdded] = useState<Added | null>(null)
   // Of the first try: what was added then counts as awaited when the licence is made by a later one.
   const [since, setSince] = useState<string | null>(null)
   const asked = toImport(names)
   const wanted: Licence = {
-    name: licence.name ?? t('licence_of', { day: dayText(nowMs()) }),
-    uses: licence.uses ?? String(asked === null ? OPEN_USES : Math.max(1, asked.count)),
+    name: licence.name ?? names.known?.name ?? t('licence_of', { day: dayText(nowMs()) }),
+    uses: licence.uses ?? String(names.way === 'open' ? OPEN_USES : Math.max(1, asked?.count ?? 1)),
     days: licence.days ?? '7',
   }
   const onSubmit = async (event: Event): Promise<void> => {
@@ -260,7 +303,7 @@ export function NewLicence({
     setBusy(true)
     const from = since ?? new Date(Math.floor(nowMs() / 1000) * 1000 - 1000).toISOString()
     setSince(from)
-    const made = await make(asked?.csv ?? null, wanted, from)
+    const made = await make({ names, licence: wanted, added, since: from }, setAdded)
     setBusy(false)
     setFaults('token' in made ? NO_FAULTS : made)
     if ('token' in made) onMade(made)
@@ -281,7 +324,7 @@ export function NewLicence({
         onChange={change => setLicence(before => ({ ...before, ...change }))}
         fault={faults.licence}
         submit={t(asked === null ? 'create_open' : 'create')}
-        isBusy={isBusy}
+        isReady={!isBusy && (names.way !== 'known' || names.known !== null)}
       />
     </form>
   )

@@ -7,11 +7,10 @@ import { serversWords } from '../../../words/servers.ts'
 import { hrefTo } from '../../address/router.ts'
 import { duration, NOTHING, valueText } from '../../format.ts'
 import { Fault } from '../../parts/fault.tsx'
-import { NothingYet } from '../../parts/nothing-yet.tsx'
 import { Skeleton } from '../../parts/skeleton.tsx'
 import { StateMark } from '../../parts/state-mark.tsx'
 import { Time } from '../../parts/time.tsx'
-import { textsOf } from '../../session.ts'
+import { may, textsOf } from '../../session.ts'
 import { useView, type ViewState } from '../../view.ts'
 import type { TabProps } from './late-props.ts'
 
@@ -141,13 +140,26 @@ export function ChecksTab({ serverId }: TabProps) {
   )
 }
 
+/** An agent of a host whose name is not known joins by a licence that is for this server alone. */
+const OwnLicence = ({ serverId }: { readonly serverId: string }) =>
+  may('monitoring.manage') ? (
+    <p>
+      <a class="button" href={hrefTo('add_servers', {}, { server: serverId })}>
+        {t('own_licence')}
+      </a>
+    </p>
+  ) : null
+
 export function AgentsTab({ serverId }: TabProps) {
   const view = useView<AgentsView>('server-agents', { server: serverId })
   return (
     <Shown view={view}>
       {({ agents, newestVersion }) =>
         agents.length === 0 ? (
-          <NothingYet text={t('no_agents')} />
+          <>
+            <p>{t('no_agents')}</p>
+            <OwnLicence serverId={serverId} />
+          </>
         ) : (
           <Table
             heads={[
@@ -194,6 +206,32 @@ export function AgentsTab({ serverId }: TabProps) {
   )
 }
 
+const ACTS = ['create', 'update', 'approve', 'delete', 'restore', 'apply'] as const
+
+/** `server.create` in words; an act that is not known changed something. */
+function actText(action: string): string {
+  const verb = action.slice(action.indexOf('.') + 1)
+  return t(`act_${ACTS.find(act => act === verb) ?? 'update'}`)
+}
+
+const FIELDS = [
+  ...(['name', 'hostname', 'ip_address', 'environment', 'role', 'datacenter', 'subnet_id', 'tags'] as const),
+  ...(['operating_system', 'cpu_cores', 'memory_mb', 'disk_gb', 'status', 'notes'] as const),
+]
+const STATUSES = ['active', 'maintenance', 'decommissioned'] as const
+
+function fieldText(name: string): string {
+  const known = FIELDS.find(field => field === name)
+  return known === undefined ? name : t(`field_${known}`)
+}
+
+function shownValue(field: string, value: string): string {
+  if (value === '') return t('nothing')
+  if (field !== 'status') return value
+  const status = STATUSES.find(each => each === value)
+  return status === undefined ? t('status_draft') : fleet(`status_${status}`)
+}
+
 export function HistoryTab({ serverId }: TabProps) {
   const view = useView<HistoryView>('server-history', { server: serverId })
   return (
@@ -208,15 +246,15 @@ export function HistoryTab({ serverId }: TabProps) {
                 <li key={entry.id}>
                   <p>
                     <Time atMs={entry.atMs} form="when" /> <strong class="text">{entry.actor ?? '–'}</strong>{' '}
-                    <span class="mono">{entry.action}</span>
+                    {actText(entry.action)}
                   </p>
                   {entry.changes.length === 0 ? null : (
                     <dl>
                       {entry.changes.map(([field, before, after]) => (
                         <div key={field}>
-                          <dt>{field}</dt>
+                          <dt>{fieldText(field)}</dt>
                           <dd class="text">
-                            {t('before_after', { before: before || t('nothing'), after: after || t('nothing') })}
+                            {t('before_after', { before: shownValue(field, before), after: shownValue(field, after) })}
                           </dd>
                         </div>
                       ))}
