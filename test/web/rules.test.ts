@@ -130,6 +130,53 @@ test('the list says each rule as a sentence, and disables, enables and copies', 
   expect((await named('High load (copy)')).enabled).toBe(false)
 })
 
+test('selected rules are told as another severity, silenced together, and deleted by their number', async () => {
+  for (const name of ['Old one', 'Old two'])
+    await tenant.call('POST', '/monitoring/rules', {
+      ...{ name, scope: { all: true }, metric: 'cpu_usage_percent', operator: '>', threshold: 90, severity: 'info' },
+    })
+  await open('/rules')
+  const select = async () => {
+    for (const name of ['Old one', 'Old two']) await page.getByRole('checkbox', { name: `Select ${name}` }).check()
+  }
+  await select()
+  await page.getByRole('button', { name: 'Severity…' }).click()
+  const severity = page.getByRole('dialog', { name: 'Severity of 2 rules' })
+  await severity.getByLabel('Severity').selectOption('critical')
+  await severity.getByRole('button', { name: 'Save' }).click()
+  await page.getByText('2 of 2 done').waitFor()
+  const severities = async () => [(await named('Old one')).severity, (await named('Old two')).severity]
+  expect(await severities()).toEqual(['critical', 'critical'])
+  await page.getByRole('button', { name: 'Take it back' }).click()
+  await page.getByText('Taken back.').waitFor()
+  expect(await severities()).toEqual(['info', 'info'])
+
+  await select()
+  await page.getByRole('button', { name: 'Silence…' }).click()
+  const silence = page.getByRole('dialog', { name: 'New silence' })
+  await silence.getByLabel('Only alerts of the rules “Old one, Old two”').and(page.locator(':checked')).waitFor()
+  await silence.getByRole('button', { name: 'Cancel' }).click()
+
+  // One is refused: the other goes, and tried again it is asked for no more.
+  await page.getByRole('button', { name: 'Delete…' }).click()
+  const remove = page.getByRole('dialog', { name: 'Delete 2 rules?' })
+  await remove.getByLabel('Type 2 to delete').fill('2')
+  const { id } = await named('Old two')
+  const asked: string[] = []
+  await page.route(/\/monitoring\/rules\/[^/]+$/, route => {
+    asked.push(route.request().url().split('/').at(-1) ?? '')
+    return asked.includes(id) && asked.length <= 2 && asked.at(-1) === id
+      ? route.fulfill({ status: 422, json: { message: 'It is in use.' } })
+      : route.continue()
+  })
+  await remove.getByRole('button', { name: 'Delete' }).click()
+  await remove.getByText('Not done: 1 refused: It is in use.').waitFor()
+  await page.unroute(/\/monitoring\/rules\/[^/]+$/)
+  await remove.getByRole('button', { name: 'Delete' }).click()
+  await remove.waitFor({ state: 'detached' })
+  expect((await rules()).filter(rule => rule.name.startsWith('Old'))).toEqual([])
+})
+
 test('[HRL-003] the editor draws what a draft would have told; a moved threshold asks for nothing', async () => {
   const { id } = await diskRule()
   await open(`/rules/${id}/edit`)
@@ -195,7 +242,8 @@ test('a rule shows whom it covers, whom not and why, and its versions with what 
   await uncovered.getByText('The scope names tags db; these servers have none of it.').waitFor()
   await uncovered.getByText('web-1').waitFor()
   const versions = page.getByRole('region', { name: 'Versions' })
-  await versions.getByRole('row', { name: `threshold 85 ${threshold}` }).waitFor()
+  await versions.getByRole('row', { name: `Threshold 85.0 % ${threshold.toFixed(1)} %` }).waitFor()
+  await versions.getByRole('row', { name: 'Scope All servers tags db' }).waitFor()
 })
 
 test('what is typed is kept over a reload, until it is discarded', async () => {

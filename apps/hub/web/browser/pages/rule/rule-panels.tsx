@@ -7,6 +7,7 @@ import { duration, valueText, whenText } from '../../format.ts'
 import { StateMark } from '../../parts/state-mark.tsx'
 import { Time } from '../../parts/time.tsx'
 import { nowMs, textsOf } from '../../session.ts'
+import { actText, changedText, fieldText } from './version-text.ts'
 
 const t = textsOf(rulesWords)
 
@@ -62,14 +63,6 @@ export function AlertsPanel({ data }: Props) {
   )
 }
 
-const ACTS = ['create', 'update', 'enable', 'disable', 'duplicate'] as const
-const actText = (action: string): string => {
-  const known = ACTS.find(act => action === `rule.${act}`)
-  return t(known ? `act_${known}` : 'act_other')
-}
-
-const shown = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value ?? null))
-
 export function VersionsPanel({ data }: Props) {
   return (
     <section class="panel wide" aria-labelledby="versions">
@@ -80,6 +73,8 @@ export function VersionsPanel({ data }: Props) {
         <ol class="plain versions">
           {data.versions.map(({ action, by, atMs, changes }) => {
             const fields = Object.entries(changes).filter(([field]) => field !== 'version')
+            // Of another metric the numbers had another unit.
+            const unit = 'metric' in changes ? null : data.rule.unit
             return (
               <li key={atMs}>
                 <p>
@@ -97,11 +92,9 @@ export function VersionsPanel({ data }: Props) {
                     <tbody>
                       {fields.map(([field, change]) => (
                         <tr key={field}>
-                          <th scope="row" class="mono">
-                            {field}
-                          </th>
-                          <td class="mono">{shown(change.old)}</td>
-                          <td class="mono">{shown(change.new)}</td>
+                          <th scope="row">{fieldText(field)}</th>
+                          <td class="text">{changedText(field, change.old, unit)}</td>
+                          <td class="text">{changedText(field, change.new, unit)}</td>
                         </tr>
                       ))}
                     </tbody>

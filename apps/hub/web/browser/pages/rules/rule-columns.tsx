@@ -52,9 +52,9 @@ export const ruleColumns = (acts: RuleActs): readonly Column<RuleRow>[] => [
     isName: true,
     sort: 'name',
     cell: rule => (
-      <>
+      <span class="rule-name">
         <a href={hrefTo('rule', { rule: rule.id })}>{rule.name}</a> <RuleNotes rule={rule} />
-      </>
+      </span>
     ),
   },
   {

@@ -5,15 +5,16 @@ import type { RuleRow, RulesView } from '../../../views/rules.ts'
 import { rulesWords } from '../../../words/rules.ts'
 import { shellWords } from '../../../words/shell.ts'
 import { goTo, hrefTo, setParams } from '../../address/router.ts'
-import { type ApiFault, type ApiResult, resultOfAll, send, sendBulk } from '../../api.ts'
+import { type ApiFault, send } from '../../api.ts'
 import { ActFault, Fault } from '../../parts/fault.tsx'
 import { FilterField, NothingMatches } from '../../parts/filter-field.tsx'
 import { NoticeLine, say } from '../../parts/notice-line.tsx'
-import { type Selection, useSelection } from '../../parts/selection.ts'
+import { useSelection } from '../../parts/selection.ts'
 import { Skeleton } from '../../parts/skeleton.tsx'
 import { Table } from '../../parts/table.tsx'
 import { textsOf } from '../../session.ts'
 import { usePageView } from '../../view.ts'
+import { RulesBar } from './rule-acts.tsx'
 import { ruleColumns } from './rule-columns.tsx'
 
 const t = textsOf(rulesWords)
@@ -51,7 +52,7 @@ export function RulesPage() {
           <div class="toolbar">
             <FilterField facets={facets} />
           </div>
-          <BulkBar selection={selection} data={data} onDone={reload} />
+          <RulesBar selection={selection} data={data} onDone={reload} />
           {data.matching === 0 ? (
             <NothingMatches />
           ) : (
@@ -103,62 +104,4 @@ function actsOf(reload: () => void, setFault: (fault: ApiFault | null) => void) 
       if (answer !== null) say(t('defaults_created', { count: answer.created }))
     })
   return { columns, createDefaults }
-}
-
-type BarProps = { readonly selection: Selection; readonly data: RulesView; readonly onDone: () => void }
-
-const bulk = (isEnabled: boolean, ids: readonly string[]) =>
-  sendBulk(`/monitoring/rules/bulk/${isEnabled ? 'enable' : 'disable'}`, 'rule_ids', ids, {})
-
-/** Turns back those that were turned; null where there are none, or it is not known of each of them. */
-function undoOf(rows: readonly RuleRow[], ids: readonly string[], isEnabled: boolean) {
-  const before = new Map(rows.map(rule => [rule.id, rule.isEnabled]))
-  const turned = ids.filter(id => before.get(id) !== isEnabled)
-  if (turned.length === 0 || ids.some(id => !before.has(id))) return null
-  return async (): Promise<ApiResult> => resultOfAll(await bulk(!isEnabled, turned))
-}
-
-/** What can be done with the selected rules. */
-function BulkBar({ selection, data, onDone }: BarProps) {
-  const [fault, setFault] = useState<ApiFault | null>(null)
-  const [isBusy, setBusy] = useState(false)
-  if (selection.size === 0 && fault === null) return null
-  const act = async (isEnabled: boolean): Promise<void> => {
-    const ids = selection.all
-    setBusy(true)
-    const result = await bulk(isEnabled, ids)
-    setBusy(false)
-    setFault(result.fault)
-    const { done, refused } = result
-    const message = Object.values(refused[0]?.errors ?? {}).join(' ')
-    const said = shell('done_of', { done, count: done + refused.length })
-    if (refused.length > 0) say(`${said} ${t('refused', { count: refused.length, message })}`)
-    else if (result.fault === null) say(said, undoOf(data.rows, ids, isEnabled))
-    selection.clear()
-    onDone()
-  }
-  return (
-    <div class="toolbar bulk">
-      {selection.size === 0 ? null : (
-        <>
-          <span>{shell('selected', { count: selection.size })}</span>
-          {data.ids.length > selection.size ? (
-            <button type="button" onClick={() => selection.setAll(data.ids, true)}>
-              {shell('select_matching', { count: data.ids.length })}
-            </button>
-          ) : null}
-          <button type="button" disabled={isBusy} onClick={() => void act(true)}>
-            {t('enable')}
-          </button>
-          <button type="button" disabled={isBusy} onClick={() => void act(false)}>
-            {t('disable')}
-          </button>
-          <button type="button" onClick={() => selection.clear()}>
-            {shell('clear_selection')}
-          </button>
-        </>
-      )}
-      <ActFault fault={fault} />
-    </div>
-  )
 }
