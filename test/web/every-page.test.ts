@@ -139,6 +139,15 @@ const ASIDE = `[...document.querySelectorAll('main table.table')].flatMap(table 
       Math.abs(left - heads[at].left) < 1 && Math.abs(width - heads[at].width) < 1 ? [] : [table.tHead.rows[0].cells[at].textContent]))
 })`
 
+/** Buttons of rows that stand over the end of their table, where they are cut off. */
+const PAST_TABLE = `[...document.querySelectorAll('main table.table')].flatMap(table => {
+  // Of chosen columns, which is scrolled.
+  if (table.closest('.wide-table') !== null) return []
+  const { right } = table.getBoundingClientRect()
+  return [...table.querySelectorAll('tbody tr[data-key] button')].filter(button =>
+    button.getBoundingClientRect().right > right + 1).map(button => button.textContent)
+})`
+
 /** What is wrong with the page as it is; `rules`: those of axe-core that are asked. */
 async function faultsOf(page: Page, rules: 'all' | 'colour'): Promise<string[]> {
   const shifts = (await page.evaluate(`new Promise(resolve => {
@@ -151,7 +160,9 @@ async function faultsOf(page: Page, rules: 'all' | 'colour'): Promise<string[]> 
   })`)) as string[]
   const over = await overEdge(page)
   const aside = await page.evaluate<string[]>(ASIDE)
+  const past = await page.evaluate<string[]>(PAST_TABLE)
   return [
+    ...(past.length > 0 ? [`buttons past their table: ${[...new Set(past)].join(', ')}`] : []),
     ...(aside.length > 0 ? [`cells beside their column: ${[...new Set(aside)].join(', ')}`] : []),
     ...shifts.map(shift => `layout shift ${shift}`),
     ...(over > 0 ? [`${over} px over the edge`] : []),

@@ -23,6 +23,8 @@ export type Column<Row> = {
   readonly isNumber?: boolean
   /** Left out on narrower screens, and from the cards of a phone: what another page shows as well. */
   readonly from?: 'medium' | 'wide'
+  /** On cards all the same, which have place for it. */
+  readonly isOnCards?: boolean
   /** The column that names the row: read out as its head, and the head of its card on a phone. */
   readonly isName?: boolean
 }
@@ -186,8 +188,11 @@ function SortHead<Row>({ column }: { readonly column: Column<Row> }) {
   )
 }
 
-const classOf = <Row,>({ key, isNumber, from }: Column<Row>): string | undefined =>
-  [isNumber ? 'number' : '', key === 'acts' ? 'acts' : '', from === undefined ? '' : `from-${from}`]
+const classOf = <Row,>({ key, isNumber, from, isOnCards }: Column<Row>): string | undefined =>
+  [
+    ...[isNumber ? 'number' : '', key === 'acts' ? 'acts' : '', from === undefined ? '' : `from-${from}`],
+    isOnCards ? 'on-cards' : '',
+  ]
     .filter(Boolean)
     .join(' ') || undefined
 
