@@ -165,7 +165,7 @@ describe('the wizard', () => {
     await context.close()
   }, 90_000)
 
-  test('for one server alone, a new one or one that is known: the licence enrols it by whatever name, and nobody else', async () => {
+  test('for one server alone, a new one or one that is known: the licence enrolls it by whatever name, and nobody else', async () => {
     const tenant = await hub.tenant()
     await tenant.call('POST', '/servers', { name: 'db-1', hostname: 'db-1' })
     const { page, context, at, problems } = await visit(tenant, '/servers/add')

@@ -33,38 +33,38 @@ const lineFaults = ({ errors }: ApiFault): string[] =>
     .slice(0, 10)
     .map(([field, texts]) => `${field.replace(/^rows\./, '')}: ${texts.join(' ')}`)
 
-function NamesFields({
-  names,
-  onChange,
-  errors,
-}: {
+type FieldsProps = {
   readonly names: Names
   readonly onChange: (change: Partial<Names>) => void
   readonly errors: readonly string[]
-}) {
+}
+
+const OneField = ({ names, onChange, errors }: FieldsProps) => (
+  <>
+    <TextField
+      label={t('name')}
+      hint={t('name_hint')}
+      isRequired
+      maxLength={253}
+      value={names.one}
+      onInput={one => onChange({ one })}
+      errors={errors}
+    />
+    <label class="inline">
+      <input
+        type="checkbox"
+        checked={names.isOnly}
+        onChange={event => onChange({ isOnly: event.currentTarget.checked })}
+      />
+      {t('only_this')}
+    </label>
+  </>
+)
+
+function NamesFields({ names, onChange, errors }: FieldsProps) {
   switch (names.way) {
     case 'one':
-      return (
-        <>
-          <TextField
-            label={t('name')}
-            hint={t('name_hint')}
-            isRequired
-            maxLength={253}
-            value={names.one}
-            onInput={one => onChange({ one })}
-            errors={errors}
-          />
-          <label class="inline">
-            <input
-              type="checkbox"
-              checked={names.isOnly}
-              onChange={event => onChange({ isOnly: event.currentTarget.checked })}
-            />
-            {t('only_this')}
-          </label>
-        </>
-      )
+      return <OneField names={names} onChange={onChange} errors={errors} />
     case 'known':
       return <KnownServer known={names.known} onChange={known => onChange({ known })} errors={errors} />
     case 'list':
@@ -164,7 +164,7 @@ type Wanted = {
   readonly since: string
 }
 
-/** The server for which alone the licence is, added where it is new; null: whoever is known by the name that it says. */
+/** The server for which alone the licence is, added where it is new; null: for any that is known. */
 async function boundServer({ names: { way, one, isOnly, known }, added }: Wanted): Promise<ApiResult<Added | null>> {
   const name = one.trim()
   if (way === 'known') return { ok: true, body: known }
