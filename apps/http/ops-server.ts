@@ -20,7 +20,11 @@ export type OpsServer = { readonly url: string; stop(): Promise<void> }
 /** The names of the parts that are not ready. */
 async function failingParts(parts: readonly ReadyPart[]): Promise<string[]> {
   const failing: string[] = []
-  for (const part of parts) if (!(await part.isReady())) failing.push(part.name)
+  for (const part of parts) {
+    // A part that cannot even be asked does not work.
+    const isReady = await Promise.try(part.isReady).catch(() => false)
+    if (!isReady) failing.push(part.name)
+  }
   return failing
 }
 

@@ -1,5 +1,5 @@
 // A whole matcher between scanners and a hub: what becomes of a report, and of what the hub asks.
-import { afterEach, describe, expect, test } from 'bun:test'
+import { afterEach, describe, expect, spyOn, test } from 'bun:test'
 import { randomUUID } from 'node:crypto'
 import { startOpsServer } from '../../apps/http/ops-server.ts'
 import { until } from '../support/until.ts'
@@ -216,6 +216,15 @@ describe('the hub', () => {
     await until('the refusal', async () => (await failing()).includes('unauthorized'))
     rig.hub.token = 'service-token-of-the-matcher'
     await until('the right token', async () => (await failing()).length === 0)
+    const counted = rig.state.counters()
+    const counters = spyOn(rig.state, 'counters').mockReturnValue({ ...counted, isOutboxFull: true })
+    expect(await failing()).toEqual(['outbox_full'])
+    counters.mockImplementation(() => {
+      throw new Error('disk I/O error')
+    })
+    expect((await fetch(`${ops.url}/readyz`)).status).toBe(503)
+    expect(await failing()).toContain('state')
+    counters.mockRestore()
     const text = await (await fetch(`${ops.url}/metrics`)).text()
     for (const name of ['reports_total', 'match_seconds_bucket', 'outbox_depth', 'db_version 0', 'feed_age_seconds'])
       expect(text).toContain(`svc_matcher_${name}`)
