@@ -35,7 +35,7 @@ type BannedWord = { readonly word: RegExp; readonly but?: RegExp; readonly say: 
 const bannedWords: readonly BannedWord[] = [
   {
     word: /\bmachines?\b|\b[a-z]\w*Machines?\b|\bMachines?[A-Z]|_MACHINES?\b/,
-    but: /state[ -]machines?|evaluation machine|FIRING machine|machine[-_]?id: ['`]machine-|HKEY_LOCAL_MACHINE|machine[ -]?ids?|machine GUID|MachineGuid|machine_id|machine_changed/gi,
+    but: /state[ -]machines?|evaluation machine|FIRING machine|machine[-_]?id: ['`]machine-|HKEY_LOCAL_MACHINE|machine[ -]?ids?|machine GUID|MachineGuid|machine_id|machine_changed|let this machine reach/gi,
     say: 'server for what is monitored, host for the computer that runs our processes',
   },
   {

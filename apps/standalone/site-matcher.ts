@@ -15,7 +15,7 @@ const ENROLLED_MS = 5_000
 const POLL_MS = 20
 
 const NO_DATABASE =
-  'no vulnerability database: matcher db import FILE, or let this host reach the sources of its distribution'
+  'no vulnerability database: matcher db import FILE, or let this machine reach the sources of its distribution'
 
 type SiteMatcherParts = {
   readonly config: MatcherConfig

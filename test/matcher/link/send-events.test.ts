@@ -16,7 +16,6 @@ import { contentHash, packagesOf, reportOf } from '../scan-client.ts'
 import { type HubRequest, hubToken, ScriptedHub } from '../scripted-hub.ts'
 import { stateOptions } from '../state/state-options.ts'
 
-const log = pino({ level: 'silent' })
 const cleanUps: (() => Promise<void>)[] = []
 afterEach(async () => {
   for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
@@ -33,6 +32,8 @@ class Bench {
   token = hubToken
   clockMs = 0
   readonly rejected: string[] = []
+  readonly warnings: string[] = []
+  private readonly log = pino({ level: 'warn', base: null }, { write: line => void this.warnings.push(line) })
   private timeMs = Date.now()
 
   constructor() {
@@ -66,7 +67,7 @@ class Bench {
       url: this.hub.url,
       token: () => this.token,
       isPlainAllowed: false,
-      log,
+      log: this.log,
       nowMs: Date.now,
       onClockSkew: () => {},
       onRequest: () => {},
@@ -75,7 +76,7 @@ class Bench {
     this.sender = new EventSender({
       state: this.state,
       hub,
-      log,
+      log: this.log,
       onRejected: reason => void this.rejected.push(reason),
       onFeedBehind: () => {},
       onEmpty: () => {},
@@ -299,6 +300,20 @@ describe('a hub that fails', () => {
     expect(bench.rejected).toEqual(['unknown_server'])
     expect(bench.hub.to('/events')).toHaveLength(1)
     expect(bench.state.counters().deadLetters).toBe(0)
+    // Counted each time, and logged again when an hour has gone by.
+    const said = () => bench.warnings.filter(line => line.includes('the hub rejects events')).length
+    expect(said()).toBe(1)
+    for (const [hours, times] of [
+      [0.9, 1],
+      [1.1, 2],
+    ] as const) {
+      bench.clockMs = hours * 3_600_000
+      await bench.reports(randomUUID(), 1)
+      bench.sender.release()
+      await bench.empty()
+      expect(said()).toBe(times)
+    }
+    expect(bench.rejected).toEqual(['unknown_server', 'unknown_server', 'unknown_server'])
   })
 
   test('a page of something else at the address of the hub is no delivery', async () => {

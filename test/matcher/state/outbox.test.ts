@@ -184,6 +184,23 @@ describe('purge', () => {
     expect(wordsOf(await at.deliver())).toEqual(['opened bash CVE-1 5.2', 'scanned ok 1'])
   })
 
+  test('[MAT-208] a tombstone lives 30 days', async () => {
+    const at = await site()
+    await at.state.purge(companyId(1), null)
+    const before = { requestTimeMs: at.nowMs - 1 }
+    const day = 24 * 3_600_000
+    // Hosts that were enrolled since: only the tombstone says that there was a purge.
+    for (const [host, days, outcome] of [
+      [7, 29, 'purged'],
+      [8, 2, 'kept'],
+    ] as const) {
+      at.nowMs += days * day
+      await at.state.sweep()
+      await at.hosts(scanHost(host))
+      expect(await at.send(host, report(['bash 5.2']), before)).toMatchObject({ outcome })
+    }
+  })
+
   test('[MAT-209] a company that is purged within a re-match and a resync is told of no more', async () => {
     const at = await site()
     const many = Array.from({ length: 300 }, (_, number) =>

@@ -136,3 +136,24 @@ test('[MAT-189] [MAT-205] packages of one name that another company made up cost
   expect(turns).toBeGreaterThan(10)
   await at.state.close()
 })
+
+test('[MAT-205] a search whose time is up says what it has and where to go on, and its pages miss nobody', async () => {
+  const at = await site()
+  const hosts = [10, 11, 12, 13]
+  await at.hosts(...hosts.map(host => scanHost(host)))
+  for (const host of hosts) await at.send(host, report(['openssl 3.0']))
+  // As behind a start, before the index of packages is read: hosts are gone through one by one.
+  await at.reopen()
+  at.state.startWith(advisories(0, {}), null)
+  const pages: string[][] = []
+  let after: string | null = null
+  do {
+    const page = await at.state.search(companyId(1), query('openssl', { after, deadlineMs: -1 }))
+    if (page === 'invalid_bound') throw new Error('no bound was given')
+    pages.push(page.items.map(row => row.server_id))
+    after = page.nextAfter
+  } while (after !== null && pages.length < 20)
+  expect(pages.length).toBeGreaterThan(4)
+  expect(pages.flat()).toEqual(hosts.map(serverId).toSorted())
+  await at.state.close()
+})

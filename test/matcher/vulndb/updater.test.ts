@@ -39,6 +39,7 @@ function updaterOf(
     readonly distros?: () => readonly string[]
     readonly sources?: readonly string[]
     readonly now?: () => number
+    readonly random?: () => number
     readonly onSwitch?: () => void
   } = {},
 ) {
@@ -55,7 +56,7 @@ function updaterOf(
     sourceBytesMax: 2 ** 31,
     command: importCommandOfTests,
     now: more.now ?? Date.now,
-    random: () => 0.5,
+    random: more.random ?? (() => 0.5),
     log: { info: line('info'), warn: line('warn'), error: line('error') },
     onSwitch: (version, previous) => {
       more.onSwitch?.()
@@ -132,6 +133,24 @@ describe('the updater', () => {
     expect(sources).toMatchObject([{ source: 'debian', records: 1, fault: null }])
     expect(sources[0]!.seconds).toBeGreaterThan(seconds / 2)
     expect(sources[0]!.seconds).toBeLessThanOrEqual(seconds)
+  })
+
+  test('[MAT-061] the next update is an interval away, more or less, so that matchers do not come at one time', async () => {
+    using scratch = scratchFolder()
+    const now = Date.UTC(2026, 10, 22)
+    const server = serve(() => new Response(tracker('1-1')))
+    let share = 0
+    const { updater } = updaterOf(scratch.path, server.url, { now: () => now, random: () => share })
+    updater.current()
+    const waits: number[] = []
+    updater.start()
+    for (share of [0, 0.5, 1]) {
+      await updater.updateNow()
+      waits.push((updater.status().update.next_at_ms! - now) / 3_600_000)
+    }
+    expect(waits).toEqual([5.4, 6, 6.6])
+    await updater.stop()
+    server.stop()
   })
 
   test('[MAT-255] a failing source is told once, and tried again after 5 minutes, then ever later up to 6 hours', async () => {
