@@ -485,7 +485,8 @@ describe('tickets', () => {
   test('[G-13] comments are written by those concerned; the requester reads a ticket without approvals.view', async () => {
     const tag = fresh('t')
     await workflow(tag, [step([ann])])
-    const submitter = await hub.user(own.companyId, ['iac.submit', 'approvals.decide'])
+    const submitter = await hub.user(own.companyId, ['iac.submit'])
+    const manager = await hub.user(own.companyId, ['approvals.manage'])
     const run = await submit(hub, submitter, [server(fresh('c'), { tags: [tag] })])
     const [ticket] = (await own.call('GET', `/approvals/tickets?run_id=${run.id}`)).body.data
     expect((await submitter.call('GET', `/approvals/tickets/${ticket.id}`)).status).toBe(200)
@@ -494,7 +495,13 @@ describe('tickets', () => {
     expect((await stranger.call('GET', `/approvals/tickets/${ticket.id}`)).status).toBe(403)
     expect((await act(stranger, ticket, 'comments', { comment: 'x' })).status).toBe(403)
     const written: Json[] = []
-    for (const by of [submitter, ann, own]) {
+    const colleague = await hub.user(own.companyId, ['iac.submit', 'approvals.view'])
+    for (const id of [ticket.id, crypto.randomUUID()]) {
+      const { status, body } = await act(colleague, { id }, 'comments', { comment: 'x' })
+      expect([status, body.reason]).toEqual([403, 'permission_denied'])
+    }
+    expect((await act(manager, { id: crypto.randomUUID() }, 'comments', { comment: 'x' })).status).toBe(404)
+    for (const by of [submitter, ann, own, manager]) {
       const { status, body } = await act(by, ticket, 'comments', { comment: 'why' })
       expect(status).toBe(201)
       written.push(body.data)

@@ -74,7 +74,8 @@ describe('the own account', () => {
     )
     const tells = free.map(route => `${route.method} ${route.path}`).sort()
     // Search finds only what the token may view; a run and a ticket ask in their own code (the test below).
-    const inside = ['GET /approvals/tickets/:ticket', 'GET /iac/runs/:run', 'GET /search']
+    const ticket = ['GET /approvals/tickets/:ticket', 'POST /approvals/tickets/:ticket/comments']
+    const inside = [...ticket, 'GET /iac/runs/:run', 'GET /search']
     expect(tells).toEqual([...inside, 'GET /me', 'GET /me/companies', 'GET /me/permissions'].sort())
   })
 

@@ -8,7 +8,15 @@ import { amount, answer, answerPage, listed, string } from '../platform/http/res
 import { type Route, type RouteContext, route } from '../platform/http/route.ts'
 import { inboxFilters, inboxOf, presentTicket, ticketCollection } from './ticket-list.ts'
 import { ticketComment, ticketResponse } from './ticket-response.ts'
-import { approveAllOfRun, commentTicket, decideTicket, delegateTicket, findTicket, viewTicket } from './tickets.ts'
+import {
+  approveAllOfRun,
+  commentTicket,
+  decideTicket,
+  delegateTicket,
+  findTicket,
+  ticketToComment,
+  viewTicket,
+} from './tickets.ts'
 import { presentStep, workflowCollection } from './workflow-list.ts'
 import { STEPS_MAX, stepFields, stepResponse, workflowFields } from './workflow-response.ts'
 import {
@@ -124,9 +132,8 @@ const tickets: readonly Route[] = [
     method: 'POST',
     path: '/approvals/tickets/:ticket/comments',
     tag: TAG,
-    summary: 'Comment on a ticket',
-    permissions: DECIDE,
-    resource: findTicket,
+    summary: 'Comment on a ticket: its approvers, whoever asked for it, and managers of approvals',
+    resource: ticketToComment,
     status: 201,
     body: Type.Object({ comment: text(COMMENT_MAX) }),
     answer: answer(ticketComment),

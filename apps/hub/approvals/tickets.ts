@@ -30,21 +30,31 @@ async function rowOf({ hub, companyId }: RouteContext, id: string): Promise<Tick
   return row
 }
 
-/** A ticket for who may view tickets, and for whoever asked for it. Throws 404, and 403 for others. */
-export async function viewTicket(context: RouteContext): Promise<ShownTicket> {
-  const { hub, companyId, caller, params } = context
-  const mayView = caller.permissions.has('approvals.view')
+/** A ticket for who has one of the permissions, and for whoever asked for it. Throws 404, and 403 for others. */
+async function openTicket(context: RouteContext, permissions: readonly [string, ...string[]]): Promise<TicketRow> {
+  const { caller, params } = context
+  const isPermitted = permissions.some(each => caller.permissions.has(each))
   const row = await rowOf(context, params.ticket ?? '').catch(error => {
     // Without the permission nobody is told which tickets there are.
-    throw mayView ? error : permissionDenied('approvals.view')
+    throw isPermitted ? error : permissionDenied(permissions[0])
   })
   // A token for other things does not show what its person asked for.
   const isOwn = row.requesterIds.includes(caller.user.id) && caller.accountPermissions?.has('iac.submit') !== false
-  if (!mayView && !isOwn) throw permissionDenied('approvals.view')
+  if (!isPermitted && !isOwn) throw permissionDenied(permissions[0])
+  return row
+}
+
+export async function viewTicket(context: RouteContext): Promise<ShownTicket> {
+  const { hub, companyId, caller } = context
+  const row = await openTicket(context, ['approvals.view'])
   const [shown] = await showTickets(hub.database.db, companyId, caller.user.id, [row])
   if (!shown) throw notFound()
   return shown
 }
+
+/** A ticket for whoever may have something to say about it, which its people show. */
+export const ticketToComment = (context: RouteContext): Promise<TicketRow> =>
+  openTicket(context, ['approvals.decide', 'approvals.manage'])
 
 /** The ticket of a path, for those who act on it. Throws 404. */
 export const findTicket = (context: RouteContext): Promise<TicketRow> => rowOf(context, context.params.ticket ?? '')
