@@ -293,6 +293,8 @@ describe('probes by an agent', () => {
       ['PATCH', path, { name: 'mine' }],
       ['DELETE', path, undefined],
       ['POST', `${path}/disable`, {}],
+      // It is enabled already: asked for or not, what it does is not for this path to say.
+      ['POST', `${path}/enable`, {}],
     ] as const) {
       const answer = await own.call(method, at, body)
       expect([method, answer.status, Object.keys(answer.body.errors)]).toEqual([method, 422, ['managed_by']])

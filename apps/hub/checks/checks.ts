@@ -306,6 +306,7 @@ export async function deleteCheck(context: RouteContext, id: string): Promise<vo
 }
 
 export async function setCheckEnabled(context: RouteContext, row: CheckRow, enabled: boolean): Promise<CheckRow> {
+  refuseManagedCheck(row)
   if (row.check.enabled === enabled) return row
   return updateCheck(context, row.check.id, { enabled }, enabled ? 'check.enable' : 'check.disable')
 }
