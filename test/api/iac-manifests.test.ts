@@ -505,10 +505,11 @@ describe('afterwards', () => {
     const wrong = [
       { name: 'a..b', type: 'A', value: '192.0.2.1' },
       { name: 'www', type: 'A', value: 'x' },
+      { name: 'w3', type: 'A', values: ['x'] },
     ]
     const refused = await submit(hub, company, [of({ records: wrong })])
     expect(refused.errors.map((each: Json) => each.message).join('\n')).toMatch(
-      /records\.0\.name[\s\S]*records\.1\.values/,
+      /records\.0\.name[\s\S]*records\.1\.value:[\s\S]*records\.2\.values:/,
     )
     await company.call('PUT', '/system/settings/iac.lock_managed?level=company', { value: true })
     for (const call of [

@@ -141,8 +141,8 @@ describe('what a write refuses', () => {
     const run = await submit(hub, by, [of('dns-zone', 'wrong', { zone: 'wrong.example', records })])
     expect(run.errors).toHaveLength(50)
     expect(run.errors[49]).toMatchObject({
-      line: 9 + 3 * 49,
-      message: expect.stringMatching(/^spec.records.49.values: /),
+      line: 11 + 3 * 49,
+      message: expect.stringMatching(/^spec.records.49.value: /),
     })
   })
 

@@ -68,5 +68,6 @@ export function fieldFault(manifest: Source, whole: Unchecked, field: string, me
   // Such as a limit: it is about the resource and not about one of its fields.
   if (!Object.hasOwn(kind.spec.properties, steps[0] ?? ''))
     return { path, line: lineOf(['spec']), message: `${field}: ${message}` }
-  return specFault(manifest, writtenPlace(spec, whole, steps), message)
+  const place = writtenPlace(spec, whole, steps)
+  return specFault(manifest, kind.writtenPlace?.(place, spec) ?? place, message)
 }

@@ -97,6 +97,8 @@ export type ManifestKind = {
   readonly writtenFaults?: (spec: Unchecked) => ReadonlyMap<string, Words>
   /** The place in a spec of a field as the API names it, where it has another name there. */
   readonly specField?: (field: string) => string
+  /** The place of a fault in a spec as it was written, where a member may be written in several ways. */
+  readonly writtenPlace?: (place: readonly string[], spec: Unchecked) => readonly string[]
   /** What needs no write to be refused, by field; `spec` is whole, as it will be. */
   readonly faults: (reading: Reading, spec: Unchecked, existing: Existing | null) => Promise<ReadonlyMap<string, Words>>
   /** Ids and display names of those that have one of the ids or, regardless of case, of the names. */

@@ -186,6 +186,13 @@ function recordPlace(field: string, content: string, zone: string, spec: Uncheck
   return index < 0 ? field : `${index}.values`
 }
 
+/** A record says `value` or `values`; what is wrong with either is found in its values. */
+function placeOfValue([list, index, member, ...rest]: readonly string[], { records }: Unchecked): readonly string[] {
+  const record = Array.isArray(records) ? records[Number(index)] : null
+  const isOne = member === 'values' && isObject(record) && isGiven(record.value)
+  return [list, index, isOne ? 'value' : member, ...rest].filter(step => step !== undefined)
+}
+
 const of = (spec: Existing): Existing => ({ ...spec, spec: toBase(spec.spec) })
 const { name: _default, ...defaults } = base.defaults
 
@@ -208,6 +215,7 @@ export const zoneKind: ManifestKind = {
     ...(spec.records_mode === 'merge' ? { records_mode: 'merge' } : {}),
   }),
   writtenFaults: recordsTwice,
+  writtenPlace: placeOfValue,
   specField: field => (field === 'name' ? 'zone' : (base.specField?.(field) ?? field)),
   faults: async (reading, spec, existing) => {
     const ofZone = await base.faults(reading, toBase(spec), existing && of(existing))
