@@ -68,7 +68,10 @@ export function isDirectTarget(targets: readonly string[], host: string, address
 
 /** `200`, or from-to such as `200-399`. */
 const STATUS_RANGE = /^([1-5]\d\d)(?:-([1-5]\d\d))?$/
-export const isStatusRange = (text: string): boolean => STATUS_RANGE.test(text)
+export function isStatusRange(text: string): boolean {
+  const [, from = '', to = from] = STATUS_RANGE.exec(text) ?? []
+  return from !== '' && from <= to
+}
 
 /** Whether a status is one of those that are expected. */
 export function isExpectedStatus(expected: string | readonly number[], status: number): boolean {

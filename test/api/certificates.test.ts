@@ -443,6 +443,8 @@ describe('where it is served', () => {
       const added = call('POST', `/certificates/${of.id}/deployments`, { kind: 'endpoint', host })
       expect(await errorsOf(added)).toEqual(['host'])
     }
+    const odd = { name: freshName(), endpoint: { host: 'a b' }, hostnames: ['a.example.com', 'a b'] }
+    expect(await errorsOf(call('POST', '/certificates', odd))).toEqual(['endpoint.host', 'hostnames.1'])
   })
 
   test('[RES-025] [RES-117] what is due is looked at by the clock, twenty connections at once, and nothing planned', async () => {

@@ -162,6 +162,9 @@ describe('records', () => {
   test('[RES-213] [RES-214] a pointer is kept for an address, follows it, and goes with it', async () => {
     const of = await zone()
     expect(await refusal(of, A('host', '198.51.100.7', { ptr: true }))).toEqual(['ptr'])
+    const soa = { primary: 'a b', contact: 'x' }
+    const wrong = (await tenant.call('POST', '/dns/zones', { name: 'soa.test', soa })).body.errors
+    expect(Object.keys(wrong)).toEqual(['soa.primary', 'soa.contact'])
     const other = await zone({ soa: { retry: 60, unknown: 1 } })
     expect([other.soa.retry, Object.hasOwn(other.soa, 'unknown')]).toEqual([60, false])
     const reverse = await made('/dns/zones', { name: '100.51.198.in-addr.arpa', verify_interval_minutes: 0 })

@@ -200,6 +200,10 @@ describe('pools and members', () => {
     const rules = [{ pool_id: vs.pool_id }, { path_prefix: '/x', pool_id: foreign.id }]
     expect(await faults('PATCH', one, { rules })).toEqual(['rules.1.pool_id'])
     expect(await faults('PATCH', one, { rules: [null, 'x', 1] })).toEqual(['rules.0', 'rules.1', 'rules.2'])
+    const wrong = [{ pool_id: vs.pool_id }, { host: 'a b', path_prefix: 'x', pool_id: vs.pool_id }]
+    expect(await faults('PATCH', one, { rules: wrong })).toEqual(['rules.1.host', 'rules.1.path_prefix'])
+    const pool = at(of, 'pools', vs.pool_id)
+    expect(await faults('PATCH', pool, { health_check: { path: 'a b' } })).toEqual(['health_check.path'])
     expect(await faults('PATCH', one, { certificate_ids: [crypto.randomUUID()] })).toEqual(['certificate_ids'])
     const registered = await made('/ips', { address: '192.0.2.1' })
     const [row] = await got(`${list}?name=WWW`)

@@ -204,15 +204,26 @@ describe('what is kept', () => {
       'http://a/{b}',
       'x',
     ])
-      expect([url, await refused(path, { ...base, upstream: { url } })]).toEqual([url, ['upstream']])
-    for (const upstream of [
-      {},
-      { kind: 'server' },
-      { kind: 'server', id: of.id },
-      { kind: 'server', id: of.id, port: 80, url: 'http://a' },
-    ])
-      expect(await refused(path, { ...base, upstream })).toEqual(['upstream'])
-    expect(await refused(path, { ...base, upstream: { kind: 'server', id: of.id, port: 80 } })).toEqual(['upstream'])
+      expect([url, await refused(path, { ...base, upstream: { url } })]).toEqual([url, ['upstream.url']])
+    const upstreams: [Json, string][] = [
+      [{}, 'upstream'],
+      [{ kind: 'server', id: of.id, port: 80, url: 'http://a' }, 'upstream'],
+      [{ id: of.id }, 'upstream.kind'],
+      [{ kind: 'server' }, 'upstream.id'],
+      [{ kind: 'server', id: of.id }, 'upstream.port'],
+      [{ kind: 'lb_pool', id: of.id, port: 80 }, 'upstream.port'],
+      [{ kind: 'server', id: of.id, port: 80 }, 'upstream.id'],
+    ]
+    for (const [upstream, field] of upstreams) expect(await refused(path, { ...base, upstream })).toEqual([field])
+    const checks: [Json, string[]][] = [
+      [{ path: 'a b', expect_status: '300-200' }, ['check.path', 'check.expect_status']],
+      [{ expect_status: '99' }, ['check.expect_status']],
+      [{ expect_status: [99] }, ['check.expect_status']],
+    ]
+    for (const [check, fields] of checks) expect(await refused(path, { ...base, check })).toEqual(fields)
+    expect(
+      await refused('/proxies', { name: 'y', sites: [{ hostnames: ['y.example.com'], check: { path: 'a' } }] }),
+    ).toEqual(['sites.0.check.path'])
     expect(await refused('/proxies', { name: 'x', addresses: ['192.0.2.1', '192.0.2.1; }'] })).toEqual(['addresses.1'])
   })
 

@@ -110,14 +110,18 @@ const fields = {
     nullable: true,
     columns: { endpoint: jsonb('endpoint') },
     response: nullable(endpointResponse),
-    check: (given: Endpoint) => endpointFault(given)?.text ?? null,
+    check: (given: Endpoint) => {
+      const fault = endpointFault(given)
+      return fault && new Map([[fault.field, fault.text]])
+    },
     normal: normalEndpoint,
     store: value => ({ endpoint: value }),
     show: ({ endpoint }) => endpoint,
   }),
   hostnames: {
     ...textsField(253, HOSTNAMES_MAX, {
-      check: (names: readonly unknown[]) => (names.every(isHostname) ? null : words('host_or_address')),
+      check: (names: readonly unknown[]) =>
+        new Map(names.flatMap((name, index) => (isHostname(name) ? [] : [[`${index}`, words('host_or_address')]]))),
       normal: (names: readonly string[]) => [...new Set(names.map(normalHost))],
     }),
   },

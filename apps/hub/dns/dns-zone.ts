@@ -45,9 +45,11 @@ function zoneNameFault(given: string): Words | null {
 const intervalFault = (minutes: number): Words | null =>
   minutes === 0 || minutes >= MINUTES_MIN ? null : words('minimum', { min: MINUTES_MIN })
 
-function soaFault({ primary, contact }: Partial<Soa>): Words | null {
-  if (primary !== undefined && parseDomainName(primary) === null) return words('host_or_address')
-  return contact === undefined || isEmail(contact) ? null : words('email')
+function soaFaults({ primary, contact }: Partial<Soa>): ReadonlyMap<string, Words> {
+  const faults = new Map<string, Words>()
+  if (primary !== undefined && parseDomainName(primary) === null) faults.set('primary', words('host_or_address'))
+  if (contact !== undefined && !isEmail(contact)) faults.set('contact', words('email'))
+  return faults
 }
 
 const normalSoa = (given: Partial<Soa>): Partial<Soa> =>
@@ -72,7 +74,7 @@ const fields = {
     fallback: {},
     columns: { soa: jsonb('soa').notNull() },
     response: Type.Required(soaSchema),
-    check: soaFault,
+    check: soaFaults,
     normal: normalSoa,
     store: value => ({ soa: value }),
     show: ({ soa }) => soa,

@@ -49,8 +49,10 @@ const USUAL_CHECK: HealthCheck = {
   timeout_seconds: 5,
 }
 /** A path goes into the text of a configuration, where a space or a quote would end it. */
-const checkFault = ({ path }: Partial<HealthCheck>): Words | null =>
-  path === undefined || /^\/[\x21\x23-\x26\x28-\x5b\x5d-\x7e]*$/.test(path) ? null : words('lb_path')
+const checkFaults = ({ path }: Partial<HealthCheck>): ReadonlyMap<string, Words> | null =>
+  path === undefined || /^\/[\x21\x23-\x26\x28-\x5b\x5d-\x7e]*$/.test(path)
+    ? null
+    : new Map([['path', words('lb_path')]])
 
 const fields = {
   protocol: choiceField(protocols, { fallback: 'tcp', filter: true }),
@@ -60,7 +62,7 @@ const fields = {
     fallback: USUAL_CHECK,
     columns: { health_check: jsonb('health_check').notNull() },
     response: Type.Required(healthCheck),
-    check: checkFault,
+    check: checkFaults,
     store: value => ({ health_check: value }),
     show: row => row.health_check,
   }),

@@ -45,12 +45,14 @@ const ruleSchema = Type.Object({
 const isHost = (host: string): boolean => parseHostName(host.replace(/^\*\./, '')) !== null
 const isPathPrefix = (path: string): boolean => /^\/[\x21\x23-\x26\x28-\x5b\x5d-\x7e]*$/.test(path)
 
-function rulesFault(rules: readonly Partial<Rule>[]): Words | null {
-  for (const { host, path_prefix } of rules) {
-    if (typeof host === 'string' && host !== '' && !isHost(host)) return words('host_or_address')
-    if (typeof path_prefix === 'string' && path_prefix !== '' && !isPathPrefix(path_prefix)) return words('lb_path')
+function rulesFaults(rules: readonly Partial<Rule>[]): ReadonlyMap<string, Words> {
+  const faults = new Map<string, Words>()
+  for (const [index, { host, path_prefix }] of rules.entries()) {
+    if (typeof host === 'string' && host !== '' && !isHost(host)) faults.set(`${index}.host`, words('host_or_address'))
+    if (typeof path_prefix === 'string' && path_prefix !== '' && !isPathPrefix(path_prefix))
+      faults.set(`${index}.path_prefix`, words('lb_path'))
   }
-  return null
+  return faults
 }
 const normalRules = (rules: readonly Partial<Rule>[]) =>
   rules.map(({ host, path_prefix, pool_id }) => ({
@@ -65,7 +67,7 @@ const fields = {
   protocol: choiceField(protocols, { fallback: 'http', filter: true }),
   pool_id: referenceField('lb_pool', {}),
   rules: {
-    ...objectsField<Rule>(ruleSchema, RULES_MAX, { check: rulesFault, normal: normalRules }),
+    ...objectsField<Rule>(ruleSchema, RULES_MAX, { check: rulesFaults, normal: normalRules }),
     store: (value: unknown) => ({
       rules: value,
       rule_pool_ids: Array.isArray(value) ? [...new Set(value.map(rule => String(rule.pool_id)))] : [],

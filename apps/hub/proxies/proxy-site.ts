@@ -64,15 +64,22 @@ export type SiteResult = {
 
 const USUAL_CHECK: SiteCheck = { path: '/', contains: null, expect_status: '200-399' }
 
-function upstreamFault({ kind, id, port, url }: Upstream): Words | null {
-  const isUrl = Boolean(url) && !kind && !id && !port && parseUpstreamUrl(url ?? '') !== null
-  const isResource = !url && Boolean(kind) && Boolean(id) && (kind === 'server') === Boolean(port)
-  return isUrl || isResource ? null : words('site_upstream')
+/** The fault of an upstream, at its member; at the whole where neither a resource nor a url is meant, or both are. */
+function upstreamFault({ kind, id, port, url }: Upstream): Words | ReadonlyMap<string, Words> | null {
+  const isResource = Boolean(kind) || Boolean(id) || Boolean(port)
+  if (isResource === Boolean(url)) return words('site_upstream')
+  if (url) return parseUpstreamUrl(url) === null ? new Map([['url', words('site_upstream')]]) : null
+  if (!kind) return new Map([['kind', words('required')]])
+  if (!id) return new Map([['id', words('required')]])
+  return (kind === 'server') === Boolean(port) ? null : new Map([['port', words('site_upstream')]])
 }
 
-function checkFault({ path, expect_status }: Partial<SiteCheck>): Words | null {
-  if (path !== undefined && !isSitePath(path)) return words('site_path')
-  return typeof expect_status === 'string' && !isStatusRange(expect_status) ? words('site_status') : null
+function checkFaults({ path, expect_status }: Partial<SiteCheck>): ReadonlyMap<string, Words> {
+  const faults = new Map<string, Words>()
+  if (path !== undefined && !isSitePath(path)) faults.set('path', words('site_path'))
+  if (typeof expect_status === 'string' && !isStatusRange(expect_status))
+    faults.set('expect_status', words('site_status'))
+  return faults
 }
 
 const checkSchema = Type.Object({
@@ -143,7 +150,7 @@ const fields = {
     fallback: USUAL_CHECK,
     columns: { check: jsonb('check').notNull() },
     response: Type.Required(checkSchema),
-    check: checkFault,
+    check: checkFaults,
     // Members in the order in which the database gives them back.
     normal: ({ path = '/', contains = null, expect_status = '200-399' }: Partial<SiteCheck>) => ({
       path,
@@ -216,7 +223,7 @@ async function refuseUnknown(editor: Editor, db: Executor, before: ProxySite | n
         select id from ${sql.identifier(info.table)}
         where company_id = ${editor.companyId} and id = ${id} and deleted_at is null for key share`)
     : []
-  if (!found) throw invalidField('upstream', 'unknown_reference')
+  if (!found) throw invalidField('upstream.id', 'unknown_reference')
 }
 
 async function beforeWrite({ tx, editor, before, next, given }: Write<ProxySite>): Promise<void> {
