@@ -112,6 +112,7 @@ export const serverTabWords = {
   field_notes: { en: 'Notes', vi: 'Ghi chú' },
   no_history: { en: 'Nothing was recorded yet.', vi: 'Chưa có ghi nhận nào.' },
   last_rows: { en: 'The last {count} are shown.', vi: 'Chỉ hiển thị {count} mục cuối.' },
+  begins: { en: '{text}…', vi: '{text}…' },
   before_after: { en: '{before} → {after}', vi: '{before} → {after}' },
   nothing: { en: '(nothing)', vi: '(trống)' },
 } as const satisfies Texts

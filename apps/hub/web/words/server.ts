@@ -51,9 +51,10 @@ export const serverWords = {
   nothing_found: { en: 'No metric is called like that.', vi: 'Không có số đo nào như vậy.' },
   truncated: { en: 'Not all series of this server are listed.', vi: 'Danh sách chưa có đủ mọi chuỗi của máy chủ này.' },
   collector_silent: {
-    en: 'The collector does not answer: charts cannot be loaded now. What is shown is of before.',
-    vi: 'Bộ thu thập không phản hồi: chưa tải được biểu đồ. Nội dung đang hiển thị là của trước đó.',
+    en: 'The collector does not answer: charts cannot be loaded now.',
+    vi: 'Bộ thu thập không phản hồi: chưa tải được biểu đồ.',
   },
+  of_before: { en: 'What is shown is of before.', vi: 'Nội dung đang hiển thị là của trước đó.' },
   core: { en: 'Core {core}', vi: 'Nhân {core}' },
   recovers_at: { en: 'recovers at {value}', vi: 'phục hồi ở {value}' },
   alert_periods: { en: '{count} {count|alert|alerts} in this range', vi: '{count} cảnh báo trong khoảng này' },

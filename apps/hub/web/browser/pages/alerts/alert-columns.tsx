@@ -58,7 +58,15 @@ export const alertColumns: readonly Column<AlertFace>[] = [
     isOnCards: true,
     cell: ({ series }) => (series === '' ? null : <span class="text">{series}</span>),
   },
-  { key: 'value', title: t('value'), cell: alert => <span class="reading">{readingOf(alert)}</span> },
+  {
+    key: 'value',
+    title: t('value'),
+    cell: alert => (
+      <span class="reading" title={readingOf(alert)}>
+        {readingOf(alert)}
+      </span>
+    ),
+  },
   { key: 'since', title: t('since'), cell: alert => <Time atMs={alert.openedAtMs} form="when" /> },
   { key: 'notes', title: t('notes'), cell: notesOf },
 ]

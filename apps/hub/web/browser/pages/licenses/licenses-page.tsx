@@ -101,7 +101,13 @@ const columnsOf = (onAct: (act: Act) => void): readonly Column<LicenseRow>[] => 
     from: 'medium',
     cell: row => (row.migrateUntilMs === null ? NOTHING : <Time atMs={row.migrateUntilMs} form="until" />),
   },
-  { key: 'server', title: t('server'), from: 'wide', cell: row => row.serverName ?? NOTHING },
+  {
+    key: 'server',
+    title: t('server'),
+    from: 'medium',
+    isOnCards: true,
+    cell: row => <span class="text">{row.serverName ?? NOTHING}</span>,
+  },
   ...(may('monitoring.manage')
     ? [{ key: 'acts', title: t('acts'), cell: (row: LicenseRow) => <Acts row={row} onAct={onAct} /> }]
     : []),

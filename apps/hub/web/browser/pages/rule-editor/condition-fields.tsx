@@ -94,6 +94,7 @@ const MET_SHOWN = 12
 
 /** Which series the matchers meet, as they are typed. */
 function LiveMatches({ preview }: { readonly preview: RulePreviewView }) {
+  if (preview.collector !== 'ok') return null
   return (
     <>
       <p class="muted">{t('matched', { count: preview.matched, servers: preview.servers.read })}</p>

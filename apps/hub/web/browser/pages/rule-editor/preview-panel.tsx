@@ -85,7 +85,8 @@ function Charts(props: Props & { readonly data: RulePreviewView }) {
       {data.collector === 'ok' ? null : <p class="banner">{shell(`collector_${data.collector}`)}</p>}
       <div role="status" class="told">
         {data.series.length === 0 ? (
-          <p>{t('no_series')}</p>
+          // Without the collector it is not known whether there are some.
+          data.collector === 'ok' && <p>{t('no_series')}</p>
         ) : (
           <ToldHere {...props} judged={judged} version={isComparable ? (saved?.version ?? null) : null} />
         )}
@@ -123,7 +124,9 @@ function Charts(props: Props & { readonly data: RulePreviewView }) {
           />
         </div>
       )}
-      <AlertsTable data={data} unit={unit} firings={judged.draft.firings} />
+      {data.collector !== 'ok' && data.series.length === 0 ? null : (
+        <AlertsTable data={data} unit={unit} firings={judged.draft.firings} />
+      )}
     </>
   )
 }

@@ -205,7 +205,7 @@ export function MetricsTab({ serverId }: TabProps) {
       />
       {loader.fault.value !== null || collector === 'unavailable' ? (
         <p class="banner" role="status">
-          {t('collector_silent')}
+          {t('collector_silent')} {t('of_before')}
         </p>
       ) : null}
       {isTruncated ? <p class="muted">{t('truncated')}</p> : null}

@@ -232,6 +232,20 @@ function shownValue(field: string, value: string): string {
   return status === undefined ? t('status_draft') : fleet(`status_${status}`)
 }
 
+/** A text so long is opened: it would push the rest of the history away. */
+const LONG_CHARS = 400
+const SHORT_CHARS = 160
+
+function Changed({ text }: { readonly text: string }) {
+  if (text.length <= LONG_CHARS) return <>{text}</>
+  return (
+    <details>
+      <summary>{t('begins', { text: Array.from(text.slice(0, SHORT_CHARS)).slice(0, -1).join('') })}</summary>
+      {text}
+    </details>
+  )
+}
+
 export function HistoryTab({ serverId }: TabProps) {
   const view = useView<HistoryView>('server-history', { server: serverId })
   return (
@@ -254,7 +268,12 @@ export function HistoryTab({ serverId }: TabProps) {
                         <div key={field}>
                           <dt>{fieldText(field)}</dt>
                           <dd class="text">
-                            {t('before_after', { before: shownValue(field, before), after: shownValue(field, after) })}
+                            <Changed
+                              text={t('before_after', {
+                                before: shownValue(field, before),
+                                after: shownValue(field, after),
+                              })}
+                            />
                           </dd>
                         </div>
                       ))}

@@ -73,6 +73,13 @@ const REPEATS = ['daily', 'weekly'] as const
 
 const isOver = ({ status }: SilenceRow): boolean => status === 'expired' || status === 'cancelled'
 
+/** What may be longer than its column: pointed at it is all said, since no other page does. */
+const Cut = ({ text }: { readonly text: string }) => (
+  <span class="text" title={text}>
+    {text}
+  </span>
+)
+
 const columnsOf = (acts: (row: SilenceRow) => preact.ComponentChildren): readonly Column<SilenceRow>[] => [
   {
     key: 'status',
@@ -81,13 +88,13 @@ const columnsOf = (acts: (row: SilenceRow) => preact.ComponentChildren): readonl
       <StateMark state={row.status === 'active' ? 'silenced' : 'unknown'} text={t(`status_${row.status}`)} />
     ),
   },
-  { key: 'reason', title: t('reason'), isName: true, cell: row => <span class="text">{row.reason}</span> },
-  { key: 'scope', title: t('scope'), cell: row => <span class="text">{scopeText(row)}</span> },
+  { key: 'reason', title: t('reason'), isName: true, cell: row => <Cut text={row.reason} /> },
+  { key: 'scope', title: t('scope'), cell: row => <Cut text={scopeText(row)} /> },
   {
     key: 'rules',
     title: t('rules'),
     from: 'medium',
-    cell: row => <span class="text">{rulesText(row)}</span>,
+    cell: row => <Cut text={rulesText(row)} />,
   },
   { key: 'from', title: t('from'), from: 'medium', cell: row => <Time atMs={row.startsAtMs} form="when" /> },
   {
