@@ -47,6 +47,8 @@ export class ReferenceSender {
       readonly state: Pick<MatcherState, 'referencesToSend' | 'referencesSent' | 'companiesWaiting'>
       readonly hub: Pick<MatcherHub, 'putVulnerabilities'>
       readonly log: Logger
+      /** Stands in for setTimeout in tests. */
+      readonly schedule?: (work: () => void, ms: number) => ReturnType<typeof setTimeout>
     },
   ) {}
 
@@ -70,7 +72,8 @@ export class ReferenceSender {
       })
       .then(waitMs => {
         this.running = null
-        if (!this.isStopped) this.timer = setTimeout(() => this.run(), waitMs)
+        const run = (): void => this.run()
+        if (!this.isStopped) this.timer = this.parts.schedule?.(run, waitMs) ?? setTimeout(run, waitMs)
       })
   }
 
