@@ -32,12 +32,19 @@ type LoadDbSettings = (flags: { config?: string; dataDir?: string }) => DbSettin
 const say = (line: string): void => void process.stdout.write(`${line}\n`)
 const collect = (value: string, before: readonly string[]): readonly string[] => [...before, value]
 
+/** What the system says of a file, in words: `cannot open vulndb.zst: no such file or directory`. */
+function reasonOf(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error)
+  const found = /^E[A-Z]+: (.+), (\w+) '(.+?)(?:\.tmp)?'$/.exec(message)
+  return found ? `cannot ${found[2]} ${found[3]}: ${found[1]}` : message
+}
+
 /** Runs a command; what goes wrong is one line for the operator. */
 async function guarded(work: () => Promise<void>): Promise<void> {
   try {
     await work()
   } catch (error) {
-    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`)
+    process.stderr.write(`${reasonOf(error)}\n`)
     process.exit(1)
   }
 }

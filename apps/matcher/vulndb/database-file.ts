@@ -13,7 +13,7 @@ export async function isDatabaseFile(file: string): Promise<boolean> {
   try {
     return (await head.text()) === 'SQLite format 3\0'
   } catch {
-    throw new Error('the file cannot be read')
+    throw new Error(`${file} cannot be read`)
   }
 }
 

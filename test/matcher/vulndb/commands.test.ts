@@ -113,6 +113,9 @@ describe('update, status, rollback', () => {
     await refused(['update', '--source', `debian=${join(scratch.path, 'absent')}`, ...at], 'cannot be read')
     await refused(['rollback', ...at], 'there is no other version to go back to')
     await refused(['export', join(scratch.path, 'x'), ...at], 'no vulnerability database')
+    const absent = join(scratch.path, 'absent')
+    await refused(['import', absent, ...at], `cannot open ${absent}: no such file or directory`)
+    await refused(['verify', absent], `${absent} cannot be read`)
   })
 })
 
