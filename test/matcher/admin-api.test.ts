@@ -189,6 +189,14 @@ describe('search', () => {
       '?name=libx&limit=0',
     ])
       expect(await rig.admin('GET', `${path}${wrong}`)).toMatchObject({ status: 400, code: 'bad_request' })
+    // The bound at fault is named, whichever of the two it is.
+    for (const [from, below, named] of [
+      ['a%20b', '2.0', 'version_gte'],
+      ['2.0', 'a%20b', 'version_lt'],
+    ] as const) {
+      const answer = await rig.admin('GET', `${path}?name=libx&version_gte=${from}&version_lt=${below}`)
+      expect(JSON.stringify(answer.body)).toContain(named)
+    }
   })
 })
 

@@ -1,4 +1,6 @@
 // Packages of a server, and servers that have a package (MAT-200 to MAT-206).
+import { PACKAGE_SYSTEMS } from '../../../core/matching/report-schema.ts'
+import { isValidVersion } from '../../../core/matching/version.ts'
 import { AdminError, badField } from '../../admin-api/admin-error.ts'
 import { type AdminCall, uuidOf } from '../../admin-api/call.ts'
 import type { MatcherAdminDeps } from './admin-deps.ts'
@@ -55,8 +57,11 @@ export async function searchPackages({ state, cursors }: MatcherAdminDeps, call:
   const [after = null] = cursors.open(question, call.query.get('cursor'), 1) ?? []
   const search = { name, versionGte, versionLt, ecosystem, after, limit, deadlineMs: SEARCH_DEADLINE_MS }
   const found = await state.search(companyId, search)
-  if (found === 'invalid_bound')
-    throw badField(versionGte === null ? 'version_lt' : 'version_gte', 'is no version that can be compared')
+  if (found === 'invalid_bound') {
+    const isFromFaulty = versionGte !== null && !PACKAGE_SYSTEMS.some(system => isValidVersion(system, versionGte))
+    const field = isFromFaulty || versionLt === null ? 'version_gte' : 'version_lt'
+    throw badField(field, 'is no version that can be compared')
+  }
   return { items: found.items, next_cursor: found.nextAfter && cursors.seal(question, [found.nextAfter]) }
 }
 
