@@ -7,7 +7,7 @@ import type { IngestConfig } from '../config.ts'
 import type { InventoryForwarder } from '../hub-link/forward-inventory.ts'
 import type { HubClient } from '../hub-link/hub-client.ts'
 import type { AgentRegistry } from '../store/registry/registry.ts'
-import type { RegistryLookup } from '../store/registry/registry-lookup.ts'
+import type { UnknownTokenLookup } from '../store/registry/unknown-token-lookup.ts'
 import type { BatchMetrics, CollectorMetrics } from '../telemetry.ts'
 import type { AgentRates } from './agent-rates.ts'
 import type { AgentConfigs } from './agents/agent-configs.ts'
@@ -48,7 +48,7 @@ export type IngestContext = {
   readonly log: Logger
   readonly metrics: CollectorMetrics
   readonly registry: AgentRegistry
-  readonly lookup: RegistryLookup
+  readonly lookup: UnknownTokenLookup
   readonly hub: HubClient | null
   readonly bus: BusWriter
   readonly sessions: Sessions

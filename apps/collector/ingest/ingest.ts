@@ -10,7 +10,7 @@ import { InventoryForwarder } from '../hub-link/forward-inventory.ts'
 import type { HubClient } from '../hub-link/hub-client.ts'
 import { SeenReporter } from '../hub-link/report-seen.ts'
 import type { AgentRegistry } from '../store/registry/registry.ts'
-import { RegistryLookup } from '../store/registry/registry-lookup.ts'
+import { UnknownTokenLookup } from '../store/registry/unknown-token-lookup.ts'
 import type { CollectorMetrics } from '../telemetry.ts'
 import { agentRates } from './agent-rates.ts'
 import { AgentConfigs } from './agents/agent-configs.ts'
@@ -66,7 +66,7 @@ export type RunningIngest = {
 
 function createContext(deps: IngestDeps, sessions: Sessions, collectorUrl: () => string): IngestContext {
   const { config, log, metrics, registry, hub, nowMs } = deps
-  const lookup = new RegistryLookup({
+  const lookup = new UnknownTokenLookup({
     registry,
     hub,
     negativeTtlMs: config['registry.negative_ttl'],

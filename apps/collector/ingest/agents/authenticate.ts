@@ -5,7 +5,7 @@ import { type ApiError, unavailable } from '../../../http/api-error.ts'
 import { BoundedMap } from '../../bounded-map.ts'
 import { type AgentRecord, isTokenOf } from '../../store/registry/agent-record.ts'
 import type { AgentRegistry } from '../../store/registry/registry.ts'
-import type { RegistryLookup } from '../../store/registry/registry-lookup.ts'
+import type { UnknownTokenLookup } from '../../store/registry/unknown-token-lookup.ts'
 import type { CollectorMetrics } from '../../telemetry.ts'
 import { agentRevoked, unauthorized } from '../listener/responses.ts'
 import type { AgentSession, Sessions } from './agent-session.ts'
@@ -55,7 +55,7 @@ export class Identifier {
   constructor(
     private readonly parts: {
       readonly registry: AgentRegistry
-      readonly lookup: RegistryLookup
+      readonly lookup: UnknownTokenLookup
       readonly metrics: CollectorMetrics
       readonly refusals: RefusalLog
       readonly nowMs: () => number

@@ -1,5 +1,6 @@
 // Asks the hub about a token that the registry does not have (document 1 "Collector-facing endpoints"; decision G-36):
-// one request at a time for each token. A "no" is remembered for a minute; an unreachable hub never counts as a "no".
+// one request at a time for each token, and so many tokens a minute. A "no" is remembered for a minute; an unreachable
+// hub never counts as a "no".
 import type { Logger } from 'pino'
 import { RateBucket, RateLimit } from '../../../../core/wire/rate-bucket.ts'
 import { describeResponse } from '../../../hub-link/hub-connection.ts'
@@ -16,7 +17,7 @@ const NEGATIVES_MAX = 50_000
 const LOOKUPS_PER_MINUTE = 600
 const LOOKUPS_BURST = 200
 
-type RegistryLookupOptions = {
+type UnknownTokenLookupOptions = {
   readonly registry: AgentRegistry
   readonly hub: HubClient | null
   readonly negativeTtlMs: number
@@ -25,15 +26,15 @@ type RegistryLookupOptions = {
   readonly nowMs: () => number
 }
 
-export class RegistryLookup {
-  private readonly options: RegistryLookupOptions
+export class UnknownTokenLookup {
+  private readonly options: UnknownTokenLookupOptions
   private readonly running = new Map<string, Promise<LookupResult>>()
   /** Token hash -> when the hub may be asked again, in the order of the requests. */
   private readonly negatives = new Map<string, number>()
   private readonly limit = new RateLimit(LOOKUPS_PER_MINUTE, LOOKUPS_BURST)
   private readonly bucket = new RateBucket()
 
-  constructor(options: RegistryLookupOptions) {
+  constructor(options: UnknownTokenLookupOptions) {
     this.options = options
     for (const result of ['found', 'unknown', 'unavailable', 'negative_cached'])
       options.metrics.registryLookups.inc({ result }, 0)
