@@ -85,7 +85,8 @@ export async function closeAlert(context: RouteContext, id: string, comment: str
   })
 }
 
-async function releaseGroup(tx: Tx, group: AlertRow['alert']): Promise<void> {
+/** The children of an incident that ended become alerts of their own again, or go to another one that has them. */
+export async function releaseGroup(tx: Tx, group: AlertRow['alert']): Promise<void> {
   const { companyId } = group
   const children = await tx.db
     .select()
@@ -100,19 +101,6 @@ async function releaseGroup(tx: Tx, group: AlertRow['alert']): Promise<void> {
     .orderBy(alerts.openedAt)
   const grouped = children.filter(child => child.state === 'grouped')
   await storeAlerts(tx, [], closeGroup(toAlert(group), grouped.map(toAlert), groups.map(toAlert)))
-}
-
-/**
- * Ends the active alerts of a server that goes (decision G-107). An incident that was reported on it gives its children
- * back.
- */
-export async function resolveServerAlerts(tx: Tx, serverId: string, nowMs: number): Promise<void> {
-  const ended = await tx.db
-    .update(alerts)
-    .set({ state: 'resolved', resolvedAt: new Date(nowMs), resolvedReason: 'server_removed', groupId: null })
-    .where(and(eq(alerts.serverId, serverId), inArray(alerts.state, [...activeStates, 'grouped'])))
-    .returning()
-  for (const alert of ended) if (alert.type === 'group_down') await releaseGroup(tx, alert)
 }
 
 export async function commentAlert(context: RouteContext, id: string, comment: string) {

@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import { and, eq, sql } from 'drizzle-orm'
 import { agentsOfServers, revokeAgents, touchAgents } from '../agents/agents.ts'
-import { resolveServerAlerts } from '../alerts/alerts.ts'
+import { resolveServerAlerts } from '../alerts/alerts-of-deleted-server.ts'
 import { auditRequest } from '../audit/audit.ts'
 import { changesBetween } from '../audit/masked-changes.ts'
 import { purgeEverywhere, pushAgents } from '../collectors/collector-jobs.ts'
