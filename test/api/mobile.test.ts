@@ -1,7 +1,7 @@
 // Push to devices, with a push service of the test that reads what only a device can, and the screens of the app.
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createDecipheriv, createECDH, createPublicKey, hkdfSync, randomBytes, verify } from 'node:crypto'
-import { isQuiet } from '../../apps/hub/notifications/push.ts'
+import { isQuiet } from '../../apps/hub/notifications/quiet-hours.ts'
 import { encryptPush } from '../../apps/hub/notifications/web-push.ts'
 import { until } from '../support/until.ts'
 import { alertEvent, notificationsIdle } from './alert-event.ts'

@@ -6,7 +6,8 @@ import { usableCompanies } from '../identity/company-of-caller.ts'
 import { DEFAULT_LEVELS, levels } from '../notifications/default-levels.ts'
 import { isPlatformSet } from '../notifications/fcm-and-apns.ts'
 import { preferencesOf, setPreferences } from '../notifications/notifications.ts'
-import { pushKeys, type QuietHours } from '../notifications/push.ts'
+import { pushKeys } from '../notifications/push.ts'
+import { CRITICAL_BREAKS_QUIET, type QuietHours } from '../notifications/quiet-hours.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
 import { boolean, integer, listOf, oneOf, optional, timeZone } from '../platform/http/request-schema.ts'
 import { amount, id, listed, named, nullable, string, wordOf } from '../platform/http/response-schema.ts'
@@ -43,7 +44,7 @@ export const mobileSettingsResponse = named('MobileSettings', {
 })
 
 type Row = { quiet_hours: QuietHours | null; critical_breaks_quiet: boolean; show_details: boolean }
-const USUAL: Row = { quiet_hours: null, critical_breaks_quiet: true, show_details: true }
+const USUAL: Row = { quiet_hours: null, critical_breaks_quiet: CRITICAL_BREAKS_QUIET, show_details: true }
 
 async function storedOf(hub: Hub, userId: string): Promise<Row> {
   const [row] = await hub.database.db.execute<Row>(

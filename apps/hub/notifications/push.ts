@@ -13,6 +13,7 @@ import { wayOutOf } from '../way-out/forward-proxy.ts'
 import { reaches } from './choose-channels.ts'
 import { DEFAULT_LEVELS } from './default-levels.ts'
 import { type AppPlatform, postToApp } from './fcm-and-apns.ts'
+import { isHeldByQuietHours, type QuietHours } from './quiet-hours.ts'
 import type { NotificationLanguage } from './templates.ts'
 import { encryptPush, newPushKeys, type PushKeys, proofFor, type Subscription } from './web-push.ts'
 import { destinationOf } from './webhook.ts'
@@ -108,33 +109,6 @@ export async function pushKeys(hub: Hub): Promise<PushKeys> {
   return { publicKey: row.public_key, privateKey }
 }
 
-export type QuietHours = {
-  readonly from: string
-  readonly to: string
-  readonly time_zone: string
-  /** Of the week, on which they begin; 1 is Monday. */
-  readonly days: readonly number[]
-}
-
-const DAY_NAMES = ['Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat', 'Sun']
-
-/** Whether an instant lies within quiet hours. Those that end on the next day belong to the day on which they began. */
-export function isQuiet({ from, to, time_zone: timeZone, days }: QuietHours, nowMs: number): boolean {
-  const parts = new Intl.DateTimeFormat('en-GB', {
-    timeZone,
-    weekday: 'short',
-    hour: '2-digit',
-    minute: '2-digit',
-    hourCycle: 'h23',
-  }).formatToParts(nowMs)
-  const of = (type: string) => parts.find(part => part.type === type)?.value ?? ''
-  const now = `${of('hour')}:${of('minute')}`
-  const today = DAY_NAMES.indexOf(of('weekday')) + 1
-  const yesterday = today === 1 ? 7 : today - 1
-  if (from <= to) return days.includes(today) && now >= from && now < to
-  return (days.includes(today) && now >= from) || (days.includes(yesterday) && now < to)
-}
-
 type Waiting = {
   id: string
   device_id: string
@@ -175,8 +149,7 @@ async function reasonToDrop(hub: Hub, row: Waiting): Promise<string | null> {
   if (row.type === 'test') return null
   if (!caller.permissions.has(row.payload.permission ?? 'monitoring.view')) return 'the person may not see it'
   if (!reaches(row.severity, row.level ?? DEFAULT_LEVELS.push)) return 'below the severity that the person wants'
-  const breaks = row.severity === 'critical' && (row.breaks_quiet ?? true)
-  if (row.quiet_hours && !breaks && isQuiet(row.quiet_hours, hub.now())) return 'quiet hours'
+  if (isHeldByQuietHours(row, hub.now())) return 'quiet hours'
   return null
 }
 
