@@ -2,17 +2,15 @@
 // their end, how long its collector is silent. Read once in twenty seconds for all who look.
 import { sql } from 'drizzle-orm'
 import { isOlder, newestVersion } from '../../../../core/agent/version.ts'
-import { DAY_MS } from '../../../../core/limits.ts'
 import type { Hub } from '../../hub-context.ts'
 import { quotaOf } from '../../licenses/licenses.ts'
 import { timeline } from '../../overview/overview.ts'
+import { type EndingLicense, endingLicenses } from './ending-licenses.ts'
 import { type Freshness, RecentValues } from './recent-values.ts'
 
 const AGE_MS = 20_000
 const COMPANIES_MAX = 500
 const DAYS = 30
-const ENDING_DAYS = 14
-const ENDING_SHOWN = 5
 
 export type Standing = {
   /** The last thirty days, today last; days of UTC as `2026-11-22`. */
@@ -21,24 +19,12 @@ export type Standing = {
   readonly outdatedAgents: number
   /** `max` null: the plan has no limit. */
   readonly quota: { readonly used: number; readonly max: number | null }
-  /** Licences with uses left that end within two weeks, the next one first. */
-  readonly endingLicenses: readonly { readonly id: string; readonly name: string; readonly expiresAtMs: number }[]
+  readonly endingLicenses: readonly EndingLicense[]
   /** When the collector of the company that is silent for longest last reported; null: there is none, or never. */
   readonly collectorHeardAtMs: number | null
 }
 
 type Versions = { agent_version: string | null; count: number }
-type Ending = { id: string; name: string; expires_at: string }
-
-async function endingLicenses({ database, now }: Hub, companyId: string): Promise<Standing['endingLicenses']> {
-  const rows = await database.db.execute<Ending>(sql`
-    select id, name, expires_at from monitoring_licenses
-    where company_id = ${companyId} and revoked_at is null and superseded_at is null and used_count < max_uses
-      and expires_at > ${new Date(now()).toISOString()}
-      and expires_at <= ${new Date(now() + ENDING_DAYS * DAY_MS).toISOString()}
-    order by expires_at, id limit ${ENDING_SHOWN}`)
-  return rows.map(({ id, name, expires_at }) => ({ id, name, expiresAtMs: new Date(expires_at).getTime() }))
-}
 
 /** Of the collectors that its agents report to; before the first agent of all of them. */
 async function collectorHeardAt({ database }: Hub, companyId: string): Promise<number | null> {
