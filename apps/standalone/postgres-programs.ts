@@ -1,6 +1,5 @@
-// The programs of the embedded PostgreSQL: where they are, and under whom they run. PostgreSQL refuses to run as root,
-// so root runs it as another user, who keeps no capability at all; where that user cannot reach the programs he is
-// given a copy of them.
+// The programs of the embedded PostgreSQL: where they are. Where the user under whom they run (postgres-user.ts) cannot
+// reach them he is given a copy.
 import { createHash, randomUUID } from 'node:crypto'
 import {
   chmodSync,
@@ -37,30 +36,6 @@ export function findPrograms(): string {
     }
   }
   throw new Error(`cannot start PostgreSQL: the package ${name} is not installed; run the installation again`)
-}
-
-/**
- * Who runs the server on data in `directory`; null: whoever runs this process. As root that is the owner of the data,
- * and for new ones the system's postgres user, else nobody.
- */
-export function serverUser(directory: string): FileOwner | null {
-  if (process.getuid?.() !== 0) return null
-  if (existsSync(join(directory, 'PG_VERSION'))) {
-    const { uid, gid } = statSync(directory)
-    if (uid !== 0) return { uid, gid }
-  }
-  const users = new Map(
-    readFileSync('/etc/passwd', 'utf8')
-      .split('\n')
-      .map(line => line.split(':'))
-      .map(([name = '', , uid = '', gid = '']) => [name, { uid: Number(uid), gid: Number(gid) }] as const),
-  )
-  const found = users.get('postgres') ?? users.get('nobody')
-  if (!found)
-    throw new Error(
-      'cannot start PostgreSQL as root: the system has neither a user postgres nor nobody; start as an ordinary user',
-    )
-  return found
 }
 
 /** The programs as `user` can run them. */

@@ -20,7 +20,8 @@ import { join } from 'node:path'
 import pTimeout from 'p-timeout'
 import { type FileOwner, writeNewFile } from '../files/replace-file.ts'
 import { freePort } from './ports.ts'
-import { findPrograms, type PostgresPrograms, programsFor, serverUser } from './postgres-programs.ts'
+import { findPrograms, type PostgresPrograms, programsFor } from './postgres-programs.ts'
+import { serverUser } from './postgres-user.ts'
 
 const START_TIMEOUT_MS = 30_000
 const STOP_TIMEOUT_MS = 10_000
