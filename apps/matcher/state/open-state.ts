@@ -2,7 +2,7 @@
 import type { Database } from 'bun:sqlite'
 import type { MatchStatus } from '../../../core/matching/finding-event.ts'
 import { ecosystemOf } from '../../../core/matching/host-release.ts'
-import { ReportIntake } from './accept-report.ts'
+import { ReportIntake } from './apply-report.ts'
 import { Sweep } from './clean-up.ts'
 import { SettingsRows } from './company-settings.ts'
 import { Delivery } from './delivery.ts'

@@ -1,6 +1,6 @@
 // Whether a report of a known host is taken, and why not (MAT-034, 040, 181): a revoked host, a report that is replayed
 // or early, that was made on another host or before a purge, a full outbox. What is left of one that is taken:
-// accept-report.ts.
+// apply-report.ts.
 import type { HostRow } from './host-rows.ts'
 import type { ReportInput, ReportOutcome } from './state-types.ts'
 
