@@ -6,16 +6,9 @@ import { AgentSeries, type CompanySeries, OwnCompanySeries } from '../../../../c
 import { RateBucket } from '../../../../core/wire/rate-bucket.ts'
 import type { AgentRecord } from '../../store/registry/agent-record.ts'
 import type { AgentChange, AgentRegistry } from '../../store/registry/registry.ts'
+import { seriesToAnnounce } from './announce-series-again.ts'
 import { NOTHING_TOLD, type ToldRefusals } from './refusal-log.ts'
 
-/**
- * How often, at least, the definitions of an agent's series are announced on the bus again, in case a reader lost them:
- * a few with each batch, since a definition costs as much as fifty samples.
- */
-const ANNOUNCE_PERIOD_MS = 3_600_000
-/** The turns of an hour, see `AgentSeries.announce`. */
-const TURNS = 2 ** 32
-const turnAt = (atMs: number): number => Math.floor(((atMs % ANNOUNCE_PERIOD_MS) / ANNOUNCE_PERIOD_MS) * TURNS)
 /** An agent silent for this long has no active series; its session is dropped. */
 export const SESSION_IDLE_MS = 3_600_000
 
@@ -67,12 +60,9 @@ export class AgentSession {
 
   /** Sets which definitions a batch of now announces again; true for all. */
   setAnnouncements(nowMs: number): boolean {
-    const dueMs = nowMs - this.announcedUpToMs
-    const isAll = this.mustAnnounce || this.newSeriesInFlight > 0 || dueMs >= ANNOUNCE_PERIOD_MS
-    const from = turnAt(this.announcedUpToMs)
-    // A clock that was set back announces nothing before it is where it was.
-    const turns = dueMs > 0 ? (turnAt(nowMs) - from) >>> 0 : 0
-    this.series.announce(isAll, from + this.turnShift, turns)
+    const due = seriesToAnnounce(this.announcedUpToMs, nowMs)
+    const isAll = this.mustAnnounce || this.newSeriesInFlight > 0 || due.isAll
+    this.series.announce(isAll, due.from + this.turnShift, due.turns)
     return isAll
   }
 
