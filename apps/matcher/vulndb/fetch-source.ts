@@ -23,12 +23,15 @@ function partsOf(source: Source, context: FetchContext): readonly SourcePart[] {
   return parts.map(part => ({ ...part, url: mirrored(part.url, context.mirror) }))
 }
 
+const NOT_THERE = 'it answers 404: it is not at this address'
+
+/** Null when nothing is new of it; `absent` when it is optional and not there. */
 async function fetchPart(
   source: Source,
   part: SourcePart,
   at: number,
   context: FetchContext,
-): Promise<InputPart | null> {
+): Promise<InputPart | 'absent' | null> {
   checkAddress(part.url)
   const before = context.previous.find(({ name, part: own }) => name === source.name && own === part.part)
   const isSame = before !== undefined && before.url === part.url
@@ -36,8 +39,8 @@ async function fetchPart(
   const path = join(context.scratch, `${source.name}-${at}`)
   const fetched = await fetchFile(part.url, path, known, context.options)
   if (fetched.kind === 'absent') {
-    if (part.isOptional) return null
-    throw new SourceRefused('it answers 404: it is not at this address')
+    if (part.isOptional) return 'absent'
+    throw new SourceRefused(NOT_THERE)
   }
   if (fetched.kind === 'unchanged' || (isSame && fetched.sha256 === before.sha256)) return null
   const { etag, lastModified, sha256 } = fetched
@@ -59,10 +62,14 @@ async function fetchPart(
 export async function fetchSource(source: Source, context: FetchContext): Promise<SourceInput | null> {
   if (source.name === 'redhat') return await fetchRedhat(source, partsOf(source, context)[0]!.url, context)
   const parts: InputPart[] = []
-  for (const [at, part] of partsOf(source, context).entries()) {
+  const wanted = partsOf(source, context)
+  let absent = 0
+  for (const [at, part] of wanted.entries()) {
     const input = await fetchPart(source, part, at, context)
-    if (input !== null) parts.push(input)
+    if (input === 'absent') absent++
+    else if (input !== null) parts.push(input)
   }
+  if (absent === wanted.length) throw new SourceRefused(NOT_THERE)
   const isWhole = context.address !== null
   return parts.length === 0 ? null : { source: source.name, parts, replaces: isWhole ? 'all' : 'part' }
 }

@@ -233,6 +233,29 @@ test('[MAT-062] branches of Alpine that were published after this program are fe
   expect(parts.filter(({ isOptional }) => isOptional !== true)).toEqual([])
 })
 
+test('[MAT-064] a source of which no part is where it should be is at fault, not unchanged', async () => {
+  using scratch = scratchFolder()
+  const secdb = { distroversion: 'v3.20', reponame: 'main', packages: [{ pkg: { name: 'a', secfixes: {} } }] }
+  const from = (isThere: boolean): Promise<UpdateResult> => {
+    const answer = (request: Request): Response =>
+      isThere && request.url.endsWith('/v3.20/main.json') ? Response.json(secdb) : new Response('', { status: 404 })
+    return withServer(answer, url =>
+      update({
+        folder: new DatabaseFolder(scratch.path),
+        wanted: [{ source: 'alpine', from: null }],
+        acceptShrink: false,
+        mirror: url,
+        fetch: { ...FETCH_DEFAULTS, bytesMax: 2 ** 20, signal: new AbortController().signal },
+        command: importCommandOfTests,
+        now: Date.now,
+      }),
+    )
+  }
+  expect((await from(false)).faults).toEqual({ alpine: 'it answers 404: it is not at this address' })
+  const taken = await from(true)
+  expect([taken.faults, taken.sources.map(({ records }) => records)]).toEqual([{}, [1]])
+})
+
 describe("Red Hat's files", () => {
   const vex = (cve: string, status: object): string =>
     JSON.stringify({
