@@ -1,26 +1,30 @@
 // What the commands `db …` take from the configuration. They work on a data directory whether a matcher runs on it or
 // not: one that runs notices the version that they leave.
 import { readFileSync } from 'node:fs'
-import { loadConfig } from '../config.ts'
+import { releaseOf } from '../../../core/matching/host-release.ts'
+import { osOf } from '../../../core/matching/os-release.ts'
+import { loadConfig, type MatcherConfig } from '../config.ts'
 import { databaseFolder } from '../database-link.ts'
 import { DatabaseFolder } from '../vulndb/folder.ts'
 import { sourceOfDistro } from '../vulndb/sources/catalogue.ts'
 import { databaseStatus } from '../vulndb/status.ts'
 
-/** The distribution of this host; empty where it does not say. */
-function ownDistro(): string {
+/** The distribution whose rows concern this host; empty where it does not say. */
+function ownDistro(config: MatcherConfig): string {
   try {
-    return /^ID="?([a-z0-9._-]+)"?$/m.exec(readFileSync('/etc/os-release', 'utf8'))?.[1] ?? ''
+    const os = osOf(readFileSync('/etc/os-release', 'utf8'))
+    const options = { centosAsRedhat: config['match.centos_as_redhat'] }
+    return (os && releaseOf(os, options)?.databaseDistro) ?? ''
   } catch {
     return ''
   }
 }
 
 /** What an update without names fetches: what is there already, else the source of this host's distribution. */
-function sourcesOfFolder(folder: string): readonly string[] {
+function sourcesOfFolder(folder: string, config: MatcherConfig): readonly string[] {
   const { sources } = databaseStatus(new DatabaseFolder(folder), Date.now())
   if (sources.length > 0) return sources.map(({ name }) => name)
-  return [sourceOfDistro(ownDistro()) ?? []].flat()
+  return [sourceOfDistro(ownDistro(config)) ?? []].flat()
 }
 
 export function dbSettings(flags: { config?: string; dataDir?: string }) {
@@ -29,7 +33,7 @@ export function dbSettings(flags: { config?: string; dataDir?: string }) {
   const named = config['db.sources'].filter(source => source !== 'auto')
   return {
     folder,
-    sources: named.length > 0 ? named : sourcesOfFolder(folder),
+    sources: named.length > 0 ? named : sourcesOfFolder(folder, config),
     mirror: config['db.mirror'],
     publicKeyFile: config['db.public_key_file'],
     sourceBytesMax: config['db.source_max_bytes'],

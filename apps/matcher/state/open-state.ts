@@ -1,7 +1,7 @@
 // The store of a matcher, opened: every act of MatcherState, and the jobs that go on beside them.
 import type { Database } from 'bun:sqlite'
 import type { MatchStatus } from '../../../core/matching/finding-event.ts'
-import { ecosystemOf } from '../../../core/matching/host-release.ts'
+import { ecosystemOf, releaseOf } from '../../../core/matching/host-release.ts'
 import { ReportIntake } from './apply-report.ts'
 import { Sweep } from './clean-up.ts'
 import { SettingsRows } from './company-settings.ts'
@@ -234,8 +234,10 @@ function statusesOf(rows: readonly CountRow[], parts: StateParts): Record<MatchS
   return counts
 }
 
+/** As the rows are named that a host is matched with: those of SLES are `suse`, of a derivative its base's. */
 function distrosOf(parts: StateParts): string[] {
-  return [...new Set(parts.contexts.all().map(({ id }) => parts.contexts.get(id).os.id))].sort()
+  const releases = parts.contexts.all().map(({ id }) => releaseOf(parts.contexts.get(id).os, parts.options.match))
+  return [...new Set(releases.flatMap(release => release?.databaseDistro ?? []))].sort()
 }
 
 function countersOf(database: Database, parts: StateParts, delivery: Delivery): () => StateCounters {

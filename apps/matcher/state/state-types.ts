@@ -281,7 +281,7 @@ export interface MatcherState {
   /** Vulnerabilities with an open finding that the hub does not have, or has otherwise (MAT-223). */
   referencesToSend(limit: number): readonly Reference[]
   referencesSent(references: readonly Pick<Reference, 'id' | 'digest'>[]): Promise<void>
-  /** Distributions of hosts (ids of os-release) that have reported: `db.sources: auto` (MAT-062). */
+  /** Distributions whose rows concern hosts that have reported: `db.sources: auto` (MAT-062). */
   distrosSeen(): readonly string[]
 
   // Operation.

@@ -2,6 +2,7 @@
 import { Database } from 'bun:sqlite'
 import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
+import { sourceOfDistro } from '../../../apps/matcher/vulndb/sources/catalogue.ts'
 import { advisories, differingKeys, rule } from './advisories.ts'
 import {
   companyId,
@@ -65,6 +66,27 @@ describe('a report', () => {
     })
     expect(wordsOf(await at.deliver())).toEqual(['scanned ok 1', 'scanned ok 1'])
     expect(await at.send(1, null, { contentHash: 'f'.repeat(64) })).toEqual({ outcome: 'need_report' })
+  })
+
+  test('[MAT-062] [MAT-112] the distributions seen are those whose rows concern the hosts, whatever the hosts call themselves', async () => {
+    const at = await site()
+    expect(at.state.distrosSeen()).toEqual([])
+    const systems: readonly (readonly [id: string, version: string, more: object])[] = [
+      ['sles', '15.6', { pretty_name: 'SUSE Linux Enterprise Server 15 SP6' }],
+      ['opensuse-leap', '15.6', { pretty_name: 'openSUSE Leap 15.6' }],
+      ['linuxmint', '21.3', { ubuntu_codename: 'jammy' }],
+      ['raspbian', '12', {}],
+      ['centos', '9', {}],
+      ['arch', '', {}],
+    ]
+    for (const [number, [id, version_id, more]] of systems.entries()) {
+      const host = 20 + number
+      await at.hosts(scanHost(host))
+      const os = { id, version_id, codename: '', id_like: [], cpe_name: '', ...more }
+      await at.send(host, report(['bash 5.2'], { os }))
+    }
+    expect(at.state.distrosSeen()).toEqual(['debian', 'opensuse', 'rhel', 'suse', 'ubuntu'])
+    expect(at.state.distrosSeen().map(sourceOfDistro)).toEqual(['debian', 'opensuse', 'redhat', 'suse', 'ubuntu'])
   })
 
   test('[MAT-034] the same request again gets the first answer; an older time changes nothing', async () => {
