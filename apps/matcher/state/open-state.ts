@@ -234,10 +234,15 @@ function statusesOf(rows: readonly CountRow[], parts: StateParts): Record<MatchS
   return counts
 }
 
-/** As the rows are named that a host is matched with: those of SLES are `suse`, of a derivative its base's. */
-function distrosOf(parts: StateParts): string[] {
-  const releases = parts.contexts.all().map(({ id }) => releaseOf(parts.contexts.get(id).os, parts.options.match))
-  return [...new Set(releases.flatMap(release => release?.databaseDistro ?? []))].sort()
+/**
+ * As the rows are named that a host is matched with: those of SLES are `suse`, of a derivative its base's, and of the
+ * rebuilds Red Hat's too when what is not fixed there counts (MAT-131).
+ */
+function distrosOf({ contexts, options }: StateParts): string[] {
+  const releases = contexts.all().map(({ id }) => releaseOf(contexts.get(id).os, options.match))
+  const distros = new Set(releases.flatMap(release => release?.databaseDistro ?? []))
+  if (options.match.rebuildsUnfixed && (distros.has('almalinux') || distros.has('rocky'))) distros.add('rhel')
+  return [...distros].sort()
 }
 
 function countersOf(database: Database, parts: StateParts, delivery: Delivery): () => StateCounters {

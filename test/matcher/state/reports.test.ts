@@ -2,6 +2,7 @@
 import { Database } from 'bun:sqlite'
 import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
+import { openState } from '../../../apps/matcher/state/open-state.ts'
 import { sourceOfDistro } from '../../../apps/matcher/vulndb/sources/catalogue.ts'
 import { advisories, differingKeys, rule } from './advisories.ts'
 import {
@@ -16,6 +17,7 @@ import {
   serverId,
   wordsOf,
 } from './fleet-site.ts'
+import { stateOptions } from './state-options.ts'
 
 const rows = {
   'debian:12 openssl': [rule('CVE-1', '3.0.2'), rule('CVE-2', null)],
@@ -87,6 +89,21 @@ describe('a report', () => {
     }
     expect(at.state.distrosSeen()).toEqual(['debian', 'opensuse', 'rhel', 'suse', 'ubuntu'])
     expect(at.state.distrosSeen().map(sourceOfDistro)).toEqual(['debian', 'opensuse', 'redhat', 'suse', 'ubuntu'])
+  })
+
+  test('[MAT-062] [MAT-131] with what Red Hat has not fixed, its rows concern hosts of the rebuilds', async () => {
+    const os = { id: 'rocky', version_id: '9.4', codename: '', id_like: [], cpe_name: '' }
+    const seen = async (rebuildsUnfixed: boolean): Promise<readonly string[]> => {
+      const at = await site()
+      await at.state.close()
+      const options = stateOptions(() => at.nowMs)
+      at.state = openState(at.dir, { ...options, match: { ...options.match, rebuildsUnfixed } })
+      at.state.startWith(advisories(0, {}), null)
+      await at.send(1, report(['bash 5.2'], { os, system: 'rpm' }))
+      return at.state.distrosSeen()
+    }
+    expect(await seen(false)).toEqual(['rocky'])
+    expect(await seen(true)).toEqual(['rhel', 'rocky'])
   })
 
   test('[MAT-034] the same request again gets the first answer; an older time changes nothing', async () => {
