@@ -132,7 +132,15 @@ describe('devices', () => {
     expect(await refusal({ platform: 'fcm', name: 'x', token: 'abc' })).toEqual([422, 'platform'])
     expect(await refusal({ ...body, subscription: undefined })).toEqual([422, 'subscription'])
     const keys = { p256dh: 'AAAA', auth: body.subscription.keys.auth }
-    expect(await refusal({ ...body, subscription: { ...body.subscription, keys } })).toEqual([422, 'subscription.keys'])
+    expect(await refusal({ ...body, subscription: { ...body.subscription, keys } })).toEqual([
+      422,
+      'subscription.keys.p256dh',
+    ])
+    const short = { ...body.subscription.keys, auth: 'AAAA' }
+    expect(await refusal({ ...body, subscription: { ...body.subscription, keys: short } })).toEqual([
+      422,
+      'subscription.keys.auth',
+    ])
     const metadata = { ...body.subscription, endpoint: 'https://169.254.169.254/push' }
     expect(await refusal({ ...body, subscription: metadata })).toEqual([422, 'subscription.endpoint'])
     for (let count = 0; count < 20; count++) expect(await refusal(newDevice().body)).toEqual([201])
@@ -314,7 +322,9 @@ describe('the screens', () => {
     const list = async (query = '') => (await tenant.call('GET', `/mobile/alerts${query}`)).body.data
     const [first] = (await list('?severity=critical')) as Json[]
     expect(first).toMatchObject({ s: 'critical', st: 'open', l: `/alerts/${first.id}` })
-    const since = new Date().toISOString()
+    // What the answer says is where the next request begins.
+    const since = (await tenant.call('GET', '/mobile/alerts')).body.meta.server_time
+    expect(Math.abs(Date.parse(since) - Date.now())).toBeLessThan(60_000)
     expect(await list(`?updated_since=${since}`)).toEqual([])
     await tenant.call('POST', `/monitoring/alerts/${first.id}/close`, {})
     expect((await list()).map((each: Json) => each.s).sort()).toEqual(['info', 'warning'])

@@ -6,7 +6,7 @@ import { auditRequest } from '../audit/audit.ts'
 import type { Hub } from '../hub-context.ts'
 import { type AppPlatform, appPlatforms, isPlatformSet } from '../notifications/fcm-and-apns.ts'
 import { addPushes } from '../notifications/push.ts'
-import { isSubscription, type Subscription } from '../notifications/web-push.ts'
+import { type Subscription, subscriptionFault } from '../notifications/web-push.ts'
 import { mayCall } from '../notifications/webhook.ts'
 import { mobileDevices } from '../platform/db/schema-identity.ts'
 import { inTransaction, type Tx } from '../platform/db/transaction.ts'
@@ -88,7 +88,8 @@ async function keptSubscription(hub: Hub, given: NonNullable<DeviceInput['subscr
   if (URL.parse(endpoint)?.protocol !== 'https:' && !hub.config['webhooks.allow_private'])
     throw invalidField('subscription.endpoint', 'private_url')
   if (!(await mayCall(hub, endpoint))) throw invalidField('subscription.endpoint', 'private_url')
-  if (!isSubscription(keys)) throw invalidField('subscription.keys', 'pattern')
+  const fault = subscriptionFault(keys)
+  if (fault !== null) throw invalidField(`subscription.keys.${fault}`, 'pattern')
   const subscription: Subscription = { endpoint, p256dh: keys.p256dh, auth: keys.auth }
   return {
     tokenSealed: hub.sealer.seal(JSON.stringify(subscription)),

@@ -4,7 +4,7 @@ import { languages } from '../platform/http/api-texts.ts'
 import { list } from '../platform/http/list.ts'
 import { Reply } from '../platform/http/reply.ts'
 import { boolean, oneOf, optional, text, timeZone } from '../platform/http/request-schema.ts'
-import { answer, answerList, id } from '../platform/http/response-schema.ts'
+import { answer, answerList, id, time } from '../platform/http/response-schema.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import {
   changeDevice,
@@ -117,6 +117,8 @@ export const mobileRoutes: readonly Route[] = [
     summary: 'Active alerts in a short form, newest first',
     permissions: VIEW,
     of: shortAlerts,
+    // From when on the next request asks for what was updated since.
+    meta: { answer: { server_time: time() }, read: ({ hub }) => ({ server_time: new Date(hub.now()) }) },
   }),
   route({
     method: 'GET',

@@ -34,10 +34,14 @@ export function newPushKeys(): PushKeys {
   }
 }
 
-/** Whether a device's key is a point of the curve, and its secret as long as it is. */
-export function isSubscription({ p256dh, auth }: Pick<Subscription, 'p256dh' | 'auth'>): boolean {
-  const point = bytesOf(p256dh)
-  if (point.byteLength !== POINT_BYTES || point[0] !== 4 || bytesOf(auth).byteLength !== SALT_BYTES) return false
+/** What is wrong with what a device gave: its key is no point of the curve, or its secret not as long as it is. */
+export function subscriptionFault({ p256dh, auth }: Pick<Subscription, 'p256dh' | 'auth'>): 'p256dh' | 'auth' | null {
+  if (!isPoint(bytesOf(p256dh))) return 'p256dh'
+  return bytesOf(auth).byteLength === SALT_BYTES ? null : 'auth'
+}
+
+function isPoint(point: Buffer): boolean {
+  if (point.byteLength !== POINT_BYTES || point[0] !== 4) return false
   try {
     const [x, y] = [point.subarray(1, 33), point.subarray(33)].map(part => part.toString('base64url'))
     createPublicKey({ key: { kty: 'EC', crv: 'P-256', x, y }, format: 'jwk' })

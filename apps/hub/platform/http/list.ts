@@ -25,6 +25,11 @@ type ListDefinition<F extends Schemas, W extends Schemas, Row, R extends TSchema
     readonly answer: P
     readonly read: (context: RouteContext & { readonly resource: S }) => Promise<Static<TObject<P>>>
   }
+  /** Further members of `meta`, read before the rows. */
+  readonly meta?: {
+    readonly answer: TProperties
+    readonly read: (context: RouteContext) => Readonly<Record<string, unknown>>
+  }
 }
 
 const optionalOf = (schemas: Schemas): TProperties =>
@@ -37,23 +42,34 @@ export function list<
   R extends TSchema,
   S = null,
   P extends TProperties = Record<never, never>,
->({ of, within, isFiltered = within === undefined, beside, ...definition }: ListDefinition<F, W, Row, R, S, P>): Route {
+>({
+  of,
+  within,
+  isFiltered = within === undefined,
+  beside,
+  meta,
+  ...definition
+}: ListDefinition<F, W, Row, R, S, P>): Route {
   const query: TObject = Type.Object({ ...(isFiltered ? optionalOf(of.filters) : {}), ...pageQuery })
+  const { properties } = answerPage(of.response)
+  const metaAnswer = { meta: Type.Object({ ...properties.meta.properties, ...meta?.answer }) }
   return route<typeof query, TObject, S, ReturnType<typeof answerPage<R>>>({
     ...definition,
     method: 'GET',
     query,
-    answer: Type.Object({ ...answerPage(of.response).properties, ...beside?.answer }),
+    answer: Type.Object({ ...properties, ...(meta && metaAnswer), ...beside?.answer }),
     async handle(context) {
       const { page: number, ...filters } = context.query
       const page = pageOf({ page: number as number | undefined })
       // The schema of the query is built from the schemas of the filters, so the parsed query has their types.
       const given = { ...filters, ...within?.(context) } as Given<F> & Given<W>
+      const more = meta?.read(context)
       const { rows, total } = await of.read(context, given, page)
       const data = of.presentPage
         ? await of.presentPage(rows, context, given)
         : rows.map(row => of.present(row, context))
-      return { ...paged(context.url, page, total, data), ...(await beside?.read(context)) }
+      const answered = paged(context.url, page, total, data)
+      return { ...answered, meta: { ...answered.meta, ...more }, ...(await beside?.read(context)) }
     },
   })
 }
