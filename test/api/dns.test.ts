@@ -40,6 +40,8 @@ describe('records', () => {
     expect(international.name).toBe('xn--bcher-kva')
     for (const name of ['bücher', 'xn--bcher-kva'])
       expect((await tenant.call('GET', `${at(of)}?name=${encodeURIComponent(name)}`)).body.data).toHaveLength(1)
+    for (const search of ['bücher', 'BÜCHER', 'bcher'])
+      expect((await tenant.call('GET', `${at(of)}?search=${encodeURIComponent(search)}`)).body.data).toHaveLength(1)
   })
 
   test('[RES-192] [RES-193] [RES-196] [RES-198] [RES-200] what may not stand is refused at its field', async () => {
@@ -137,6 +139,15 @@ describe('records', () => {
     await tenant.call('DELETE', at(of, answer.body.data[1].id))
     expect(await serialOf(of)).toBe(before + 2)
     expect((await tenant.call('GET', `/dns/zones/${of.id}`)).body.data.records_count).toBe(2)
+    for (const change of [{ default_ttl: 60, soa: { refresh: 60 } }, { default_ttl: 60 }, { description: 'x' }])
+      await tenant.call('PATCH', `/dns/zones/${of.id}`, change)
+    expect(await serialOf(of)).toBe(before + 3)
+  })
+
+  test('only authoritative name servers serve a zone', async () => {
+    const server = await made('/dns/servers', { name: 'asks others', host: 'localhost', role: 'resolver' })
+    const answer = await tenant.call('POST', '/dns/zones', { name: 'resolved.test', server_ids: [server.id] })
+    expect([answer.status, Object.keys(answer.body.errors)]).toEqual([422, ['server_ids.0']])
   })
 
   test('a zone is made with its records, and with the NS of its name servers', async () => {

@@ -9,6 +9,7 @@ import { parseRecordValue, type RecordType, recordTypes } from '../../../core/dn
 import { faultInZone, targetInZone, type ZoneFault, type ZoneRecord } from '../../../core/dns/zone-rules.ts'
 import type { Unchecked } from '../../../core/json-object.ts'
 import type { Executor } from '../platform/db/connect.ts'
+import { likePattern } from '../platform/db/page-of-rows.ts'
 import type { Tx } from '../platform/db/transaction.ts'
 import { ApiError, invalid, invalidField } from '../platform/http/api-error.ts'
 import { words } from '../platform/http/api-texts.ts'
@@ -238,6 +239,11 @@ export const dnsRecordKind = defineKind({
   limit: 10_000,
   permissions: { view: 'dns.view', manage: 'dns.manage' },
   filters: table => ({
+    search: filter(text(255), value => {
+      const isLike = (each: string) => sql`${columnNamed(table, 'search_text')} like lower(${likePattern(each)})`
+      const ascii = asciiName(value)
+      return ascii === value.toLowerCase() ? isLike(value) : sql`(${isLike(value)} or ${isLike(ascii)})`
+    }),
     name: filter(text(255), value => sql`${columnNamed(table, 'name')} = ${asciiName(value)}`),
     fqdn: filter(text(255), value => sql`${columnNamed(table, 'fqdn')} = ${asciiName(value)}`),
     value: filter(text(4096), value => sql`${columnNamed(table, 'value')} = ${value}`),

@@ -1,4 +1,5 @@
 // A zone: the records that a company intends for a name and all below it. What name servers answer is held against it.
+import { isDeepStrictEqual } from 'node:util'
 import { Type } from '@sinclair/typebox'
 import { sql } from 'drizzle-orm'
 import { bigint, jsonb } from 'drizzle-orm/pg-core'
@@ -6,7 +7,8 @@ import { isReverseZone, parseDomainName } from '../../../core/dns/domain-name.ts
 import { nextSerial, serialPolicies } from '../../../core/dns/serial.ts'
 import type { Soa } from '../../../core/dns/zone-file.ts'
 import type { Executor } from '../platform/db/connect.ts'
-import type { Tx } from '../platform/db/transaction.ts'
+import { type Tx, uuidList } from '../platform/db/transaction.ts'
+import { invalid } from '../platform/http/api-error.ts'
 import { type Words, words } from '../platform/http/api-texts.ts'
 import { filter } from '../platform/http/collection.ts'
 import { integer, isEmail, text, uuid } from '../platform/http/request-schema.ts'
@@ -99,12 +101,30 @@ export type DnsZone = RowOf<typeof fields>
 /** What the start of authority of a zone says where nobody said more. */
 export const usualSoa = (zone: string): Soa => ({ primary: `ns1.${zone}`, contact: `hostmaster@${zone}`, ...TIMES })
 
-async function beforeWrite({ editor, before, next, given }: Write<DnsZone>): Promise<void> {
+/** Throws 422 at what is no authoritative name server: only those serve a zone. */
+async function refuseResolvers(tx: Tx, { company_id, server_ids }: DnsZone): Promise<void> {
+  if (server_ids.length === 0) return
+  const rows = await tx.db.execute<{ id: string }>(sql`
+    select id from dns_servers where company_id = ${company_id} and role <> 'authoritative'
+      and id = any(${uuidList(server_ids)}::uuid[])`)
+  const resolvers = new Set(rows.map(row => row.id))
+  const faults = server_ids.flatMap((each, index): [string, Words][] =>
+    resolvers.has(each) ? [[`server_ids.${index}`, words('dns_authoritative')]] : [],
+  )
+  if (faults.length > 0) throw invalid(Object.fromEntries(faults))
+}
+
+async function beforeWrite({ tx, editor, before, next, given }: Write<DnsZone>): Promise<void> {
   const now = new Date(editor.hub.now())
+  if (given.has('server_ids') && !isDeepStrictEqual(before?.server_ids, next.server_ids))
+    await refuseResolvers(tx, next)
   // A change names some members; the others stay.
   if (before === null || given.has('soa')) next.soa = { ...usualSoa(next.name), ...before?.soa, ...next.soa }
   next.reverse = isReverseZone(next.name)
   if (before === null) next.serial = nextSerial(next.serial_policy, 0, now)
+  // Both stand in what servers answer, as records do.
+  else if (next.default_ttl !== before.default_ttl || !isDeepStrictEqual(next.soa, before.soa))
+    if (await isFirstChange(tx, before.id)) next.serial = nextSerial(next.serial_policy, before.serial, now)
   // Until it is verified nothing speaks for a zone that is verified by the clock.
   if (next.verify_interval_minutes === 0) next.probe_until = null
   else if (before === null || before.verify_interval_minutes === 0) next.probe_until = now
@@ -185,6 +205,15 @@ export const dnsZoneKind = defineKind({
   },
 })
 
+/** Whether what a zone publishes has not changed before in this transaction, which from now on it has. */
+async function isFirstChange(tx: Tx, zoneId: string): Promise<boolean> {
+  const rows = await tx.db.execute(sql`
+    insert into dns_zone_states (zone_id, serial_xact) values (${zoneId}, pg_current_xact_id()::text)
+    on conflict (zone_id) do update set serial_xact = excluded.serial_xact
+      where dns_zone_states.serial_xact is distinct from excluded.serial_xact returning zone_id`)
+  return rows.length > 0
+}
+
 /**
  * Counts the records of a zone anew; raises its serial where what is published has changed, once in a transaction
  * (R-055).
@@ -193,13 +222,8 @@ export async function touchZone(tx: Tx, zoneId: string, isPublished: boolean, no
   const [zone] = await tx.db.execute<{ serial: string; policy: 'date' | 'increment' }>(sql`
     select serial::text, serial_policy as policy from dns_zones where id = ${zoneId} for no key update`)
   if (!zone) return
-  const [first] = isPublished
-    ? await tx.db.execute(sql`
-        insert into dns_zone_states (zone_id, serial_xact) values (${zoneId}, pg_current_xact_id()::text)
-        on conflict (zone_id) do update set serial_xact = excluded.serial_xact
-          where dns_zone_states.serial_xact is distinct from excluded.serial_xact returning zone_id`)
-    : []
-  const serial = first ? nextSerial(zone.policy, Number(zone.serial), now) : Number(zone.serial)
+  const isRaised = isPublished && (await isFirstChange(tx, zoneId))
+  const serial = isRaised ? nextSerial(zone.policy, Number(zone.serial), now) : Number(zone.serial)
   await tx.db.execute(sql`
     update dns_zones set serial = ${serial},
       records_count = (select count(*) from dns_records where zone_id = ${zoneId} and deleted_at is null)

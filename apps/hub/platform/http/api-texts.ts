@@ -272,6 +272,7 @@ const texts = {
     en: 'the records of a name and type have one ttl, which is {ttl} above',
     vi: 'các bản ghi cùng tên và loại có chung một ttl, ở trên là {ttl}',
   },
+  dns_authoritative: { en: 'must be an authoritative name server', vi: 'phải là máy chủ tên miền có thẩm quyền' },
   dns_last_ns: {
     en: 'It is the last name server of a published zone.',
     vi: 'Đây là máy chủ tên miền cuối cùng của vùng đã công bố.',
