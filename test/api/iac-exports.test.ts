@@ -3,6 +3,9 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { parse } from 'yaml'
+import { exportYaml } from '../../apps/hub/iac/export.ts'
+import { manifestKind } from '../../apps/hub/iac/kinds/kinds.ts'
+import { assert } from '../../core/assert.ts'
 import { type Json, TestHub } from './hub-harness.ts'
 import { acme, applied, manifest, submit } from './iac-rig.ts'
 
@@ -86,24 +89,23 @@ test('[RES-127] what was exported plans to nothing although a server that it nam
     ['connection', 'criticality', 'soft'],
     ['load-balancer', 'datacenter', 'han'],
   ] as const
-  for (const [kind, field, value] of changes) {
-    const exported: Json[] = (await company.call('GET', `/iac/export/${kind}`)).body.data
-    const same = await submit(hub, company, exported)
-    expect([kind, same.errors, same.items.map((item: Json) => item.action)]).toEqual([
-      kind,
-      [],
-      exported.map(() => 'none'),
-    ])
-    await applied(company, same.id)
-    const naming = exported.find(({ contents }) => contents.includes('Đi'))
-    const { spec } = parse(naming?.contents ?? '')
-    const name = parse(naming?.contents ?? '').metadata.name
-    const run = await submit(hub, company, [manifest(company.slug, kind, name, { ...spec, [field]: value })])
-    expect([kind, run.errors]).toEqual([kind, []])
-    expect(run.items.map((item: Json) => item.diff.map((each: Json) => each.field))).toEqual([[field]])
-    const { status, items } = await applied(company, run.id)
-    expect([kind, status, items[0].error]).toEqual([kind, 'applied', null])
-  }
+  const exported: Json[] = []
+  for (const [kind] of changes) exported.push(...(await company.call('GET', `/iac/export/${kind}`)).body.data)
+  const same = await submit(hub, company, exported)
+  expect([same.errors, same.items.map((item: Json) => item.action)]).toEqual([[], exported.map(() => 'none')])
+  await applied(company, same.id)
+  const changed = changes.map(([kind, field, value]) => {
+    const naming = exported.find(({ path, contents }) => path.startsWith(`${kind}/`) && contents.includes('Đi'))
+    const { metadata, spec } = parse(naming?.contents ?? '')
+    return manifest(company.slug, kind, metadata.name, { ...spec, [field]: value })
+  })
+  const run = await submit(hub, company, changed)
+  expect(run.errors).toEqual([])
+  expect(run.items.map((item: Json) => [item.kind, item.diff.map((each: Json) => each.field)]).sort()).toEqual(
+    changes.map(([kind, field]) => [kind, [field]] as [string, string[]]).sort(),
+  )
+  const { status, items } = await applied(company, run.id)
+  expect([status, items.map((item: Json) => item.error)]).toEqual(['applied', items.map(() => null)])
   // A field that is written names what there is.
   const [check] = (await company.call('GET', '/iac/export/check')).body.data
   const other = check.contents.replace('Ở lại', 'Không có').replace('- Đi', '- Đi\n      - Ở lại')
@@ -114,4 +116,20 @@ test('[RES-127] what was exported plans to nothing although a server that it nam
   const fewer = check.contents.replace(/\n *- Ở lại/, '')
   const written = await submit(hub, company, [{ path: 'x.yml', contents: fewer }])
   expect(written.errors[0].message).toContain('there is no server Đi')
+})
+
+test('all of a kind is one stream, read step by step to its end', async () => {
+  const company = await acme(hub)
+  const count = 7
+  await hub.hub.database.client`
+    insert into export_schedules (id, company_id, name, resource, format, every, at_time, time_zone)
+    select gen_random_uuid(), ${company.companyId}, 'nightly ' || n % 6, 'servers', 'csv', 'day', '02:30', 'UTC'
+    from generate_series(1, ${count}::int) n`
+  const kind = manifestKind('export-schedule')
+  assert(kind !== null, 'the kind is there')
+  for (const step of [3, 7, 8]) {
+    const stream = await exportYaml({ hub: hub.hub, companyId: company.companyId }, kind, {}, step)
+    const paths = [...(await new Response(stream).text()).matchAll(/^# path: (.+)$/gm)].map(([, path]) => path)
+    expect([paths.length, new Set(paths).size]).toEqual([count, count])
+  }
 })

@@ -9,9 +9,9 @@ import type { Existing, ExportFilter, ManifestKind, Range, Reading } from './kin
 import { manifestYaml } from './manifest-yaml.ts'
 import { bindingsOf } from './match-existing.ts'
 
-/** As many as the largest company limit of a kind; further ones are left out. */
-const EXPORT_MAX = 10_000
-const STEP = 500
+/** Of so many resources a page tells which names come to the same slug. */
+const NAMES_MAX = 10_000
+const STEP = 5_000
 
 type Exported = { readonly path: string; readonly contents: string }
 
@@ -22,25 +22,46 @@ export function findKind(context: RouteContext): ManifestKind {
   return kind
 }
 
+/** How many names come to a slug, and how many are that slug but for case. */
+type Taken = ReadonlyMap<string, { readonly all: number; readonly exact: number }>
+
+/** The slugs of the names of a kind, of at most so many resources. */
+async function takenSlugs(reading: Reading, kind: ManifestKind, max: number): Promise<Taken> {
+  const taken = new Map<string, { all: number; exact: number }>()
+  for (let offset = 0; offset < max; offset += STEP) {
+    const rows = await kind.list(reading, {}, { limit: Math.min(STEP, max - offset), offset })
+    for (const { name } of rows) {
+      const slug = slugFrom(name)
+      const { all, exact } = taken.get(slug) ?? { all: 0, exact: 0 }
+      taken.set(slug, { all: all + 1, exact: exact + (name.toLowerCase() === slug ? 1 : 0) })
+    }
+    if (rows.length < STEP) break
+  }
+  return taken
+}
+
 /**
  * The slug of each resource: of its manifest, else made of its name, with a part of its id where others have the same.
  */
-async function slugsOf(reading: Reading, kind: ManifestKind, shown: readonly Existing[]): Promise<Map<string, string>> {
-  const all = await kind.list(reading, {}, { limit: EXPORT_MAX, offset: 0 })
+async function slugsOf(
+  reading: Reading,
+  kind: ManifestKind,
+  shown: readonly Existing[],
+  taken: Taken,
+): Promise<Map<string, string>> {
   const ids = shown.map(existing => existing.id)
-  const wanted = all.map(existing => slugFrom(existing.name))
+  const wanted = shown.map(existing => slugFrom(existing.name))
   const { bySlug, byResource } = await bindingsOf(reading, kind.kind, wanted, ids)
-  const taken = Map.groupBy(all, existing => slugFrom(existing.name))
   return new Map(
     shown.map(({ id, name }) => {
       const bound = byResource.get(id)?.slug
       if (bound !== undefined) return [id, bound]
       if (kind.slugs) return [id, name]
       const slug = slugFrom(name)
-      const isAlone = (taken.get(slug)?.length ?? 0) < 2 && !bySlug.has(slug)
+      const { all = 0, exact = 0 } = taken.get(slug) ?? {}
+      const isAlone = all < 2 && !bySlug.has(slug)
       // An exact name has the slug that it is, whatever other names come to the same.
-      const sharing = taken.get(slug)?.filter(each => each.name.toLowerCase() === slug).length ?? 0
-      const isOwn = isSlug(name) && name === slug && sharing === 1 && !bySlug.has(slug)
+      const isOwn = isSlug(name) && name === slug && exact === 1 && !bySlug.has(slug)
       return [id, isAlone || isOwn ? slug : `${slug.slice(0, 54).replace(/-+$/, '')}-${id.slice(0, 8)}`]
     }),
   )
@@ -58,39 +79,69 @@ async function slugOfCompany({ db, companyId }: Reading): Promise<string> {
   return row?.slug ?? ''
 }
 
-/** Manifests of a range of the resources of a kind, and how many there are in all. */
-export async function exportKind(
-  { hub, companyId }: RouteContext,
+async function manifestsOf(
+  reading: Reading,
   kind: ManifestKind,
-  filter: ExportFilter,
-  range: Range,
-): Promise<{ readonly manifests: readonly Exported[]; readonly total: number }> {
-  const reading = { hub, db: hub.database.db, companyId }
-  const [shown, total, company] = await Promise.all([
-    kind.list(reading, filter, range),
-    kind.count(reading, filter),
-    slugOfCompany(reading),
-  ])
-  const slugs = await slugsOf(reading, kind, shown)
-  const manifests = shown.map(existing => {
+  shown: readonly Existing[],
+  taken: Taken,
+): Promise<Exported[]> {
+  const [slugs, company] = await Promise.all([slugsOf(reading, kind, shown, taken), slugOfCompany(reading)])
+  return shown.map(existing => {
     const name = slugs.get(existing.id) ?? existing.id
     return {
       path: conventionalPath({ kind: kind.kind, company, name }),
       contents: manifestYaml({ kind: kind.kind, company, name, spec: specOf(kind, existing, name) }),
     }
   })
-  return { manifests, total }
 }
 
-/** All of a kind as one stream of YAML documents, each with its path. */
-export async function exportYaml(context: RouteContext, kind: ManifestKind, filter: ExportFilter): Promise<string> {
-  const texts: string[] = []
-  for (let offset = 0; offset < EXPORT_MAX; offset += STEP) {
-    const { manifests } = await exportKind(context, kind, filter, { limit: STEP, offset })
-    texts.push(...manifests.map(({ path, contents }) => `---\n# path: ${path}\n${contents}`))
-    if (manifests.length < STEP) break
-  }
-  return texts.join('')
+const readingOf = ({ hub, companyId }: Pick<RouteContext, 'hub' | 'companyId'>): Reading => ({
+  hub,
+  db: hub.database.db,
+  companyId,
+})
+
+/** Manifests of a range of the resources of a kind, and how many there are in all. */
+export async function exportKind(
+  context: RouteContext,
+  kind: ManifestKind,
+  filter: ExportFilter,
+  range: Range,
+): Promise<{ readonly manifests: readonly Exported[]; readonly total: number }> {
+  const reading = readingOf(context)
+  const [shown, total, taken] = await Promise.all([
+    kind.list(reading, filter, range),
+    kind.count(reading, filter),
+    takenSlugs(reading, kind, NAMES_MAX),
+  ])
+  return { manifests: await manifestsOf(reading, kind, shown, taken), total }
+}
+
+/** All of a kind as one stream of YAML documents, each with its path; `step` resources are read at once. */
+export async function exportYaml(
+  context: Pick<RouteContext, 'hub' | 'companyId'>,
+  kind: ManifestKind,
+  filter: ExportFilter,
+  step = STEP,
+): Promise<ReadableStream<Uint8Array>> {
+  const reading = readingOf(context)
+  const taken = await takenSlugs(reading, kind, Number.POSITIVE_INFINITY)
+  const encoder = new TextEncoder()
+  const read = (offset: number) => kind.list(reading, filter, { limit: step, offset })
+  // What is refused is refused before the answer begins.
+  let next: readonly Existing[] | null = await read(0)
+  let offset = 0
+  return new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      const shown = next ?? (await read(offset))
+      const manifests = await manifestsOf(reading, kind, shown, taken)
+      const texts = manifests.map(({ path, contents }) => `---\n# path: ${path}\n${contents}`)
+      if (texts.length > 0) controller.enqueue(encoder.encode(texts.join('')))
+      next = null
+      offset += step
+      if (shown.length < step) controller.close()
+    },
+  })
 }
 
 /** The kind whose manifests say a resource or a part of one; none for what no manifest says, such as a team. */

@@ -285,7 +285,8 @@ const kinds: readonly Route[] = [
 ]
 
 /** A body of another media type: the pipeline sends a Response as it is, whatever the schema of the answer says. */
-const raw = (body: string, type: string): never => new Response(body, { headers: { 'Content-Type': type } }) as never
+const raw = (body: string | ReadableStream<Uint8Array>, type: string): never =>
+  new Response(body, { headers: { 'Content-Type': type } }) as never
 
 const acts: readonly Route[] = [
   route({
