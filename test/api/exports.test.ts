@@ -106,6 +106,10 @@ describe('exports', () => {
       const refused = await start(body)
       expect([refused.status, Object.keys(refused.body.errors)]).toEqual([422, [field]])
     }
+    expect((await own.call('GET', '/exports?resource=nonsense')).body.errors).toHaveProperty('resource')
+    // A kind by its own name is the resource of its list.
+    const named = await start({ resource: 'subnet' })
+    expect([named.status, named.body.data.resource]).toEqual([202, 'subnets'])
   })
 
   test('[check 16.38] [RES-272] no text of a row becomes a formula, unless it is asked for as it is', async () => {

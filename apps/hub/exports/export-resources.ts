@@ -225,8 +225,11 @@ export const exportResources: readonly ExportResource[] = [
   ...kinds.map(ofKind),
 ]
 
-export const exportResourceOf = (name: string): ExportResource | null =>
-  exportResources.find(resource => resource.name === name) ?? null
+const byName = new Map(exportResources.map(resource => [resource.name, resource]))
+/** A kind may be asked for by its own name too, as audit log, search and manifests call it. */
+const byKind = new Map(kinds.map(kind => [kind.info.kind, byName.get(nameOf(kind))]))
+
+export const exportResourceOf = (name: string): ExportResource | null => byName.get(name) ?? byKind.get(name) ?? null
 
 /** The filters of a resource as one schema. */
 export const filterSchema = ({ filters }: ExportResource) =>

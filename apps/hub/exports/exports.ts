@@ -13,7 +13,7 @@ import { ApiError, invalid, invalidField, notFound, permissionDenied } from '../
 import { type Words, words } from '../platform/http/api-texts.ts'
 import type { Caller } from '../platform/http/caller.ts'
 import { type Asker, collection, equals, ofCompany } from '../platform/http/collection.ts'
-import { oneOf, schemaFaults, text } from '../platform/http/request-schema.ts'
+import { oneOf, schemaFaults } from '../platform/http/request-schema.ts'
 import { columnsOf } from '../platform/http/response-columns.ts'
 import {
   amount,
@@ -113,7 +113,10 @@ export const presentExport = ({ row, starter }: ExportRow, context: Asker) => ({
 export const exportCollection = collection({
   table: exports,
   scope: ofCompany(exports.companyId),
-  filters: { state: equals(exports.state, oneOf(exportStates)), resource: equals(exports.resource, text(64)) },
+  filters: {
+    state: equals(exports.state, oneOf(exportStates)),
+    resource: equals(exports.resource, oneOf(exportResources.map(({ name }) => name))),
+  },
   always: (_given, { caller }) =>
     caller.permissions.has('audit.view')
       ? undefined
