@@ -125,8 +125,9 @@ export class DatabaseLink {
     const { metrics } = this.parts
     const { sources } = this.updater.status()
     metrics.dbVersion.set(this.current?.version ?? 0)
-    for (const { name: source, age_seconds, records, rejected } of sources) {
-      metrics.dbAge.set({ source }, age_seconds)
+    for (const { name: source, age_seconds, fetched_at_ms, records, rejected, fault } of sources) {
+      metrics.dbAge.set({ source }, fetched_at_ms === 0 ? -1 : age_seconds)
+      metrics.dbFault.set({ source }, fault === null ? 0 : 1)
       metrics.dbRecords.set({ source }, records)
       metrics.dbRejected.set({ source }, rejected)
     }

@@ -178,10 +178,20 @@ describe('what is shown', () => {
     sample('events_rejected_total', '{reason="unknown_server"}')
     for (const name of ['outbox_age_seconds', 'dead_letters', 'db_version', 'rematch_seconds', 'rematch_keys'])
       sample(name)
-    for (const name of ['db_age_seconds', 'db_records', 'db_rejected_total']) sample(name, '{source="debian"}')
+    for (const name of ['db_age_seconds', 'db_records', 'db_rejected_total', 'db_fault'])
+      sample(name, '{source="debian"}')
     expect(text).toContain('# TYPE svc_matcher_db_import_seconds gauge')
     sample('feed_age_seconds')
     sample('hub_requests_total', '{code="200"}')
+  })
+
+  test('[MAT-064] [MAT-235] a source that could not be taken is told by a metric, with no age while none of it is here', async () => {
+    const rig = await startRig({ keys: { 'db.mirror': 'file:///nowhere', 'db.sources': ['debian'] } })
+    expect((await rig.admin('POST', '/db/update')).status).toBe(202)
+    const lineOf = async (name: string) =>
+      (await rig.metrics.scrape()).split('\n').find(line => line.startsWith(`svc_matcher_${name}{source="debian"}`))
+    await until('the fault', async () => (await lineOf('db_fault'))?.endsWith(' 1'))
+    expect(await lineOf('db_age_seconds')).toEndWith(' -1')
   })
 
   test('[MAT-236] a report is one line at debug; no line holds a code, key or token, and a re-match has its counts', async () => {
