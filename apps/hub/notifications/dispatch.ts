@@ -3,7 +3,9 @@
 // Taking rows from the outbox and writing their deliveries is one transaction, so that each channel is notified of an
 // event once.
 import { randomUUID } from 'node:crypto'
+import { setTimeout } from 'node:timers/promises'
 import { sql } from 'drizzle-orm'
+import { LRUCache } from 'lru-cache'
 import type { NotifyType } from '../../../core/lifecycle/alert.ts'
 import { alertsByIds, presentAlert } from '../alerts/alert-list.ts'
 import type { Hub } from '../hub-context.ts'
@@ -213,9 +215,9 @@ async function composeFor(
 
 /** Sends the oldest notifications in a company's outbox. True when there may be more. */
 async function dispatchSome(hub: Hub, companyId: string): Promise<boolean> {
-  const { rowCount, rungCount } = await inTransaction(hub.database.db, async tx => {
+  const { mayBeMore, rungCount } = await inTransaction(hub.database.db, async tx => {
     const taken = await takeNotifications(tx, companyId)
-    if (taken.told.length === 0) return { rowCount: taken.rowCount, rungCount: 0 }
+    if (taken.told.length === 0) return { mayBeMore: taken.mayBeMore, rungCount: 0 }
     const { rung, deliveries, pushes } = await composeFor(hub, tx, companyId, taken.told)
     await addBellRows(tx, rung)
     for (let at = 0; at < deliveries.length; at += ROWS_AT_ONCE)
@@ -226,20 +228,40 @@ async function dispatchSome(hub: Hub, companyId: string): Promise<boolean> {
       tx,
       rung.map(row => ({ id: row.id, userId: row.user_id })),
     )
-    return { rowCount: taken.rowCount, rungCount: rung.length }
+    return { mayBeMore: taken.mayBeMore, rungCount: rung.length }
   })
   if (rungCount > 0) hub.metrics.notifications.inc({ channel: 'bell', result: 'delivered' }, rungCount)
-  return rowCount > 0
+  return mayBeMore
+}
+
+/**
+ * How soon a company is told again after it has been told: what happens meanwhile is told together. What happens after
+ * a quiet time is told at once.
+ */
+const GATHER_MS = 500
+
+/** Tells the company of all that is in its outbox; of several that begin soon after another one the first does it. */
+function dispatchOfCompanies(hub: Hub): (companyId: string) => Promise<void> {
+  const justTold = new LRUCache<string, number>({ max: 10_000, ttl: GATHER_MS })
+  const waiting = new Set<string>()
+  return async companyId => {
+    if (waiting.has(companyId)) return
+    const toldMs = justTold.get(companyId)
+    if (toldMs !== undefined) {
+      waiting.add(companyId)
+      await setTimeout(Math.max(0, toldMs + GATHER_MS - performance.now()))
+      waiting.delete(companyId)
+    }
+    while (await dispatchSome(hub, companyId)) {
+      // Each round is a transaction of its own.
+    }
+    justTold.set(companyId, performance.now())
+  }
 }
 
 export function registerNotificationJobs(hub: Hub): void {
-  hub.jobs.register('notifications.dispatch', {
-    async handle(payload) {
-      while (await dispatchSome(hub, String(payload.company_id))) {
-        // Each round is a transaction of its own.
-      }
-    },
-  })
+  const dispatch = dispatchOfCompanies(hub)
+  hub.jobs.register('notifications.dispatch', { handle: ({ company_id }) => dispatch(String(company_id)) })
   registerWebhook(hub)
   registerEmail(hub)
   registerPush(hub)

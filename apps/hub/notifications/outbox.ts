@@ -128,15 +128,14 @@ export async function tellLeftOver(hub: Hub): Promise<void> {
 
 const TAKE = fixedStatement<'companyId'>(
   value => sql`
-    select position, told, alert_id is null or exists (
-      select 1 from monitoring_alerts a where a.id = o.alert_id and a.state in ('open', 'acknowledged')) as is_alone
-    from notification_outbox o where position in (
-      select position from (
-        select position,
-          sum(case when alert_id is null then ${BATCH_WEIGHT}::int else 1 end) over (order by position) as weight
-        from notification_outbox where company_id = ${value('companyId')} and due_at <= now()) w
-      where weight <= ${WEIGHT_AT_ONCE})
-    order by position for update of o`,
+    select o.position, told, alert_id is null or exists (
+      select 1 from monitoring_alerts a where a.id = o.alert_id and a.state in ('open', 'acknowledged')) as is_alone,
+      w.weight > ${WEIGHT_AT_ONCE - BATCH_WEIGHT}::int as is_full
+    from notification_outbox o join (
+      select position, sum(case when alert_id is null then ${BATCH_WEIGHT}::int else 1 end) over (order by position) as weight
+      from notification_outbox where company_id = ${value('companyId')} and due_at <= now()) w on w.position = o.position
+    where w.weight <= ${WEIGHT_AT_ONCE}
+    order by o.position for update of o`,
 )
 const DELETE = fixedStatement<'companyId' | 'positions'>(
   value => sql`
@@ -144,16 +143,19 @@ const DELETE = fixedStatement<'companyId' | 'positions'>(
       and position in (select jsonb_array_elements_text(${value('positions')}::jsonb)::bigint)`,
 )
 
+type Taken = { position: string; told: Notification[]; is_alone: boolean; is_full: boolean }
+
 /**
  * Takes the oldest notifications of a company and locks them, so that no other dispatch sends them. A delayed loss is
  * sent only if its alert still stands alone: if a group has claimed it or somebody has closed it, the loss is dropped.
+ * `mayBeMore`: as many were taken as are taken at once.
  */
 export async function takeNotifications(
   tx: Tx,
   companyId: string,
-): Promise<{ told: Notification[]; rowCount: number }> {
-  const rows = await tx.db.execute<{ position: string; told: Notification[]; is_alone: boolean }>(TAKE({ companyId }))
+): Promise<{ told: Notification[]; mayBeMore: boolean }> {
+  const rows = await tx.db.execute<Taken>(TAKE({ companyId }))
   if (rows.length > 0)
     await tx.db.execute(DELETE({ companyId, positions: JSON.stringify(rows.map(row => row.position)) }))
-  return { told: rows.flatMap(row => (row.is_alone ? row.told : [])), rowCount: rows.length }
+  return { told: rows.flatMap(row => (row.is_alone ? row.told : [])), mayBeMore: rows.at(-1)?.is_full ?? false }
 }

@@ -45,6 +45,8 @@ const MESSAGE_MAX = 500
  * Timers of the runtime can fire slightly early; a job that is due a moment later would then wait for the next poll.
  */
 const DUE_MARGIN_MS = 10
+/** Looks that are not urgent wait so long, so that one serves for several. */
+const LOOK_TOGETHER_MS = 25
 
 const LOCK_WAITING = fixedStatement<'queue' | 'keys'>(
   value => sql`
@@ -73,6 +75,7 @@ export class Jobs {
   private readonly asked = new WeakMap<Tx, NewJob[]>()
   private readonly looking = new Map<QueueName, Promise<void>>()
   private readonly askedAgain = new Set<QueueName>()
+  private readonly lookTimers = new Map<QueueName, ReturnType<typeof setTimeout>>()
   /** Queues whose last look may have left due jobs where they are; a job that ends makes room for those. */
   private readonly leftDue = new Set<QueueName>()
   private readonly retryTimers = new Set<ReturnType<typeof setTimeout>>()
@@ -171,7 +174,7 @@ export class Jobs {
     if (!this.isRunning) return
     this.isRunning = false
     if (this.pollTimer) clearInterval(this.pollTimer)
-    for (const timer of this.retryTimers) clearTimeout(timer)
+    for (const timer of [...this.retryTimers, ...this.lookTimers.values()]) clearTimeout(timer)
     await pTimeout(this.ended(), { milliseconds: STOP_WAIT_MS, fallback: () => {} })
     await this.store.stop({ graceful: false, close: false })
   }
@@ -224,9 +227,19 @@ export class Jobs {
     )
   }
 
+  /** What this process asks for itself it looks for after its commit, and hears of once more here. */
   private onNotify(queue: string | null): void {
     if (queue === null) void this.pollDue()
-    else if (isQueueName(queue)) this.wake(queue)
+    else if (isQueueName(queue)) this.wakeSoon(queue)
+  }
+
+  private wakeSoon(name: QueueName): void {
+    if (!this.isRunning || this.lookTimers.has(name)) return
+    const timer = setTimeout(() => {
+      this.lookTimers.delete(name)
+      this.wake(name)
+    }, LOOK_TOGETHER_MS)
+    this.lookTimers.set(name, timer)
   }
 
   /**
@@ -279,17 +292,19 @@ export class Jobs {
           .catch(error => this.log.error({ err: error, queue: name }, 'cannot record the end of a job'))
           .finally(() => {
             active.delete(act)
-            if (this.leftDue.has(name)) this.wake(name)
+            if (!this.leftDue.has(name)) return
+            // Of a queue with groups it is not known whether any is left.
+            if (atOnceOfGroupMax === null) this.wake(name)
+            else this.wakeSoon(name)
           })
         active.set(act, Date.now())
       }
+      if (jobs.length >= room) continue
       // With a bound for each group, a fetch can return fewer jobs than there is room for: the next one skips the full
       // groups, whose jobs are left.
-      if (atOnceOfGroupMax !== null && jobs.length === 0) return
-      if (atOnceOfGroupMax === null && jobs.length < room) {
-        this.leftDue.delete(name)
-        return
-      }
+      if (atOnceOfGroupMax === null) this.leftDue.delete(name)
+      else if (jobs.length > 0) this.wakeSoon(name)
+      return
     }
   }
 
