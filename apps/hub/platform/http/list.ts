@@ -52,12 +52,12 @@ export function list<
 }: ListDefinition<F, W, Row, R, S, P>): Route {
   const query: TObject = Type.Object({ ...(isFiltered ? optionalOf(of.filters) : {}), ...pageQuery })
   const { properties } = answerPage(of.response)
-  const metaAnswer = { meta: Type.Object({ ...properties.meta.properties, ...meta?.answer }) }
+  const metaSchema = { meta: Type.Object({ ...properties.meta.properties, ...meta?.answer }) }
   return route<typeof query, TObject, S, ReturnType<typeof answerPage<R>>>({
     ...definition,
     method: 'GET',
     query,
-    answer: Type.Object({ ...properties, ...(meta && metaAnswer), ...beside?.answer }),
+    answer: Type.Object({ ...properties, ...(meta && metaSchema), ...beside?.answer }),
     async handle(context) {
       const { page: number, ...filters } = context.query
       const page = pageOf({ page: number as number | undefined })
