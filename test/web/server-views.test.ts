@@ -56,6 +56,18 @@ test('without the keys to see servers and their values nothing is sent; the hist
   expect(entries).toMatchObject([{ action: 'server.create' }])
 })
 
+test('where no collector answers, a comparison and the days of checks do not say that there is nothing', async () => {
+  const target = { url: 'https://www.example.test/', expect_status: 200 }
+  const about = { name: 'Front page', type: 'http', target, scope: { all: true } }
+  const { id } = (await tenant.call('POST', '/monitoring/checks', about)).body.data
+  const readOther = async (view: string, more = ''): Promise<Json> =>
+    (await askView(hub.url, viewer, view, more)).json()
+  expect(await readOther('compare')).toMatchObject({ servers: [], collector: 'not_configured' })
+  expect(await readOther('compare', `&servers=${serverId}`)).toMatchObject({ collector: 'not_configured' })
+  expect((await readOther('check-days'))[id]).toMatchObject({ isSilent: true, well: 0, failed: 0 })
+  await tenant.call('DELETE', `/monitoring/checks/${id}`)
+})
+
 test('where no collector is registered the views say so, and what the hub itself knows is there', async () => {
   expect(await read(viewer, '')).toMatchObject({
     name: 'web-01',

@@ -114,10 +114,16 @@ const SERVERS_A_CHECK = 5
 const SERVERS_READ = 40
 const DAYS_AGE_MS = 60_000
 
-/** By the id of the check; `well` and `failed` count servers by the last hour that has a result. */
-export type CheckDaysView = Readonly<
-  Record<string, CheckDay & { readonly well: number; readonly failed: number; readonly read: number }>
->
+/** Of a check: `well` and `failed` count servers by the last hour that has a result. */
+type CheckDays = CheckDay & {
+  readonly well: number
+  readonly failed: number
+  readonly read: number
+  /** No collector of its servers answers: nothing is known of it. */
+  readonly isSilent: boolean
+}
+/** By the id of the check. */
+export type CheckDaysView = Readonly<Record<string, CheckDays>>
 
 export const checkDaysView: View<CheckDaysView> = {
   permissions: ['monitoring.view', 'servers.view'],
@@ -151,7 +157,8 @@ export const checkDaysView: View<CheckDaysView> = {
       const lasts = days.map(({ hours }) => hours.findLast(hour => hour !== null) ?? null)
       const well = lasts.filter(last => last === 1).length
       const failed = lasts.filter(last => last !== null && last < 1).length
-      return [[check.id, { ...worstDay(days), well, failed, read: servers.length }] as const]
+      const isSilent = servers.length > 0 && servers.every(id => read.get(id) === null)
+      return [[check.id, { ...worstDay(days), well, failed, read: servers.length, isSilent }] as const]
     })
     return Object.fromEntries(entries)
   },

@@ -38,10 +38,10 @@ export type CompareView = {
   readonly collector: SeriesView['collector']
 }
 
-/** The servers with the highest values of the metric now, the highest first. */
+/** The servers with the highest values of the metric now, the highest first; and whether they are known. */
 async function highest(context: ViewContext, servers: readonly LiveServer[], metric: string, count: number) {
-  const { values } = await context.newest.ofMetric(context.companyId, metric)
-  return servers
+  const { values, collector } = await context.newest.ofMetric(context.companyId, metric)
+  const found = servers
     .flatMap(server => {
       const value = values.valueOf(server.id)
       return value === null ? [] : [{ server, value }]
@@ -49,6 +49,7 @@ async function highest(context: ViewContext, servers: readonly LiveServer[], met
     .sort((one, other) => other.value - one.value)
     .slice(0, count)
     .map(({ server }) => server)
+  return { found, collector }
 }
 
 const highestOf = (values: readonly (number | null)[]): number =>
@@ -81,15 +82,16 @@ export const compareView: View<CompareView> = {
   async make(context) {
     const { param } = context
     const metric = metricByName(param('metric'))?.name ?? DEFAULT_METRIC
-    const { servers: all } = await liveServers(context)
+    const { servers: all, collector } = await liveServers(context)
     const ids = [...new Set(param('servers').split(','))].slice(0, CHOSEN_MAX)
     const chosen = ids.flatMap(id => all.find(server => server.id === id) ?? [])
     const matching = matchingServers(all, param('q'))
     const others = matching.filter(server => !chosen.includes(server))
-    const beside = chosen.length > 1 ? [] : await highest(context, others, metric, SHOWN - chosen.length)
+    const beside =
+      chosen.length > 1 ? { found: [], collector } : await highest(context, others, metric, SHOWN - chosen.length)
     const servers = await Promise.all([
       ...chosen.map(server => compared(context, server, metric, true)),
-      ...beside.map(server => compared(context, server, metric, false)),
+      ...beside.found.map(server => compared(context, server, metric, false)),
     ])
     return {
       metric,
@@ -100,7 +102,7 @@ export const compareView: View<CompareView> = {
       matching: matching.length,
       total: all.length,
       facets: serverFacets(all),
-      collector: servers.find(({ view }) => view.collector !== 'ok')?.view.collector ?? 'ok',
+      collector: servers.find(({ view }) => view.collector !== 'ok')?.view.collector ?? beside.collector,
     }
   },
 }

@@ -8,6 +8,7 @@ export const chartWords = {
   },
   line_summary: { en: '{name} last {last}, highest {max}', vi: '{name} mới nhất {last}, cao nhất {max}' },
   no_points: { en: 'No data in this range', vi: 'Không có dữ liệu trong khoảng này' },
+  no_answer: { en: 'The collector does not answer', vi: 'Bộ thu thập không phản hồi' },
   beyond_retention: {
     en: 'Older than {time} is not readable under the plan of this company.',
     vi: 'Dữ liệu cũ hơn {time} không xem được theo gói của công ty.',

@@ -20,6 +20,7 @@ export const checksWords = {
     en: 'Failed on {count} in the last hour',
     vi: 'Lỗi trên {count} máy trong giờ qua',
   },
+  not_known: { en: 'Not known', vi: 'Không rõ' },
   no_result: { en: 'No result yet', vi: 'Chưa có kết quả' },
   well: { en: 'No alert', vi: 'Không có cảnh báo' },
   off: { en: 'Off', vi: 'Tắt' },

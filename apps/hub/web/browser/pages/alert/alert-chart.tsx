@@ -71,7 +71,7 @@ function useChart(data: AlertView, metric: string) {
     const own = all.filter(each => labelsKey(each.labels) === labelsKey(labels))
     return chartDataOf({ view: found, series: own.length > 0 ? own : all, past: null }, metricTitle(metric))
   }, [found])
-  return { chart, fault: view.fault }
+  return { chart, fault: view.fault, collector: found?.collector ?? 'ok' }
 }
 
 function Notes({ data, isDrawn }: { readonly data: AlertView; readonly isDrawn: boolean }) {
@@ -98,7 +98,7 @@ function Notes({ data, isDrawn }: { readonly data: AlertView; readonly isDrawn: 
 
 export function AlertChart({ data, metric }: { readonly data: AlertView; readonly metric: string }) {
   const { alert, rule, before } = data
-  const { chart, fault } = useChart(data, metric)
+  const { chart, fault, collector } = useChart(data, metric)
   const { severity, threshold, openedAtMs, endedAtMs } = alert
   const thresholds = useMemo(
     () =>
@@ -126,6 +126,7 @@ export function AlertChart({ data, metric }: { readonly data: AlertView; readonl
         title={metricTitle(metric)}
         unit={alert.unit}
         data={chart}
+        isUnanswered={collector === 'unavailable' || collector === 'not_configured'}
         height={HEIGHT}
         {...{ thresholds, periods, pending }}
         onRange={(fromMs, toMs) => setParams({ from: iso(fromMs), to: iso(toMs) })}

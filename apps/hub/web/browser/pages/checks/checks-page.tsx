@@ -6,6 +6,7 @@ import { shellWords } from '../../../words/shell.ts'
 import { hrefTo, param, setParams } from '../../address/router.ts'
 import type { ApiFault } from '../../api.ts'
 import { count, valueText } from '../../format.ts'
+import { CollectorBanner } from '../../parts/collector-banner.tsx'
 import { ActFault, Fault } from '../../parts/fault.tsx'
 import { FilterField, NothingMatches } from '../../parts/filter-field.tsx'
 import { LateCheckDialog } from '../../parts/late-dialog.tsx'
@@ -34,6 +35,7 @@ const FRESH_HOURS = 2
 function CheckState({ row, days }: { readonly row: CheckListRow; readonly days: Days }) {
   if (!row.isEnabled) return <StateMark state="decommissioned" text={t('off')} />
   if (row.failing > 0) return <StateMark state="critical" text={t('failing', { count: row.failing })} />
+  if (days?.[row.id]?.isSilent) return <StateMark state="unknown" text={t('not_known')} />
   const isFresh = days?.[row.id]?.hours.slice(-FRESH_HOURS).some(share => share !== null) === true
   if (!isFresh) return <StateMark state="unknown" text={t('no_result')} />
   // Nobody is told of it: the rule waits, or there is none.
@@ -64,7 +66,7 @@ const Acts = ({ row, onAct }: { readonly row: CheckListRow; readonly onAct: OnAc
 function ServersOf({ row, days }: { readonly row: CheckListRow; readonly days: Days }) {
   const day = days?.[row.id]
   const all = row.servers === null ? t('all_servers') : count(row.servers)
-  if (day === undefined || day.read === 0) return <>{all}</>
+  if (day === undefined || day.read === 0 || day.isSilent) return <>{all}</>
   const text = t('well_and_failed', { well: day.well, failed: day.failed })
   return (
     <span title={t('looked_at', { read: day.read, all })}>
@@ -183,6 +185,7 @@ export function ChecksPage() {
           />
         </div>
       )}
+      <CollectorBanner state={Object.values(days ?? {}).some(day => day.isSilent) ? 'unavailable' : 'ok'} />
       {asked === null ? null : (
         <LateCheckDialog of={asked === 'new' ? null : asked} onClose={() => setAsked(null)} onDone={reload} />
       )}

@@ -8,6 +8,7 @@ import { metricTitle } from '../../metric-title.ts'
 import { Chart } from '../../parts/chart/chart.tsx'
 import type { ChartData } from '../../parts/chart/chart-data.ts'
 import { statisticsOf } from '../../parts/chart/lines.ts'
+import { CollectorBanner } from '../../parts/collector-banner.tsx'
 import { Fault } from '../../parts/fault.tsx'
 import { FilterField } from '../../parts/filter-field.tsx'
 import { Icon } from '../../parts/icons.tsx'
@@ -124,19 +125,20 @@ function Charts({ data }: { readonly data: CompareView }) {
     const tops = all.flatMap(([, { lines: own }]) => own.map(({ values }) => statisticsOf(values).max ?? 0))
     return Math.max(0, ...tops)
   }, [all])
-  if (all.length === 0) return <p class="notice">{t('nobody')}</p>
+  if (all.length === 0) return data.collector === 'ok' ? <p class="notice">{t('nobody')}</p> : null
   if (isLines) return <Chart title={title} unit={data.unit} data={lines} height={360} onRange={showRange} />
   const { from, to } = shownEnds()
   return (
     <>
       <p class="muted">{t('one_scale')}</p>
       <div class="compare-grid">
-        {all.map(([{ id, name, leftOut }, chart]) => (
+        {all.map(([{ id, name, leftOut, view }, chart]) => (
           <Chart
             key={id}
             title={name}
             unit={data.unit}
             data={chart}
+            isUnanswered={view.collector === 'unavailable'}
             scaleMax={scaleMax}
             height={120}
             onRange={showRange}
@@ -175,6 +177,7 @@ export function ComparePage() {
       )}
       <h2 class="visually-hidden">{metricTitle(data.metric)}</h2>
       <Charts data={data} />
+      <CollectorBanner state={data.collector === 'no_data' ? 'ok' : data.collector} />
     </>
   )
 }

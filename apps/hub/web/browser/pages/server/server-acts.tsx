@@ -76,15 +76,10 @@ export function ServerActs({ server, onChanged }: { readonly server: ServerHead;
   const isDraft = status === 'draft'
   /** What ends for this server alone, and this once, needs no question. */
   const isOwn = silence?.servers === 1 && !silence.isRepeated
-  if (isDeleted)
-    return (
-      <div class="toolbar server-acts">
-        {may('servers.delete') ? button(t('restore'), () => act(() => send('POST', `${path}/restore`)), true) : null}
-        {fault.value === null ? null : <p class="fault">{common('not_done', { message: fault.value.message })}</p>}
-      </div>
-    )
-  return (
-    <div class="toolbar server-acts">
+  const ofDeleted = () =>
+    may('servers.delete') ? button(t('restore'), () => act(() => send('POST', `${path}/restore`)), true) : null
+  const ofLiving = () => (
+    <>
       {may('servers.manage') && isDraft
         ? button(t('approve'), () => act(() => send('POST', `${path}/approve`)), true)
         : null}
@@ -103,11 +98,17 @@ export function ServerActs({ server, onChanged }: { readonly server: ServerHead;
         : null}
       {may('servers.manage') ? button(t('edit'), opens('edit')) : null}
       {may('servers.delete') ? button(t('delete'), opens('delete')) : null}
+    </>
+  )
+  return (
+    <div class="toolbar server-acts">
+      {isDeleted ? ofDeleted() : ofLiving()}
       {fault.value === null ? null : (
         <p class="fault" role="alert">
           {common('not_done', { message: fault.value.message })}
         </p>
       )}
+      {/* One that is open stays when the server is deleted meanwhile: what was typed is not lost. */}
       {open.value === null ? null : <Dialogs shown={open.value} server={server} onClose={close} onDone={changed} />}
     </div>
   )

@@ -91,9 +91,7 @@ export function ServerPage() {
   useEffect(() => {
     if (name !== undefined) pageTitle.value = name
   }, [name])
-  if (view.fault !== null && (view.data === null || view.fault.status === 404))
-    return <Fault fault={view.fault} onRetry={view.reload} />
-  if (view.data === null) return <Skeleton />
+  if (view.data === null) return view.fault === null ? <Skeleton /> : <Fault fault={view.fault} onRetry={view.reload} />
   const tab = currentTab()
   const shared = { server: view.data, serverId: pathParam('server'), onChanged: view.reload }
   return (

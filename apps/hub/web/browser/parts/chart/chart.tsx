@@ -23,6 +23,8 @@ type Props = {
   readonly unit: string | null
   /** Null until it has come. */
   readonly data: ChartData | null
+  /** Nobody could say what there is: an empty chart says that. */
+  readonly isUnanswered?: boolean
   readonly thresholds?: readonly Threshold[]
   readonly periods?: readonly Period[]
   /** For how long a condition held before its alert opened. */
@@ -39,7 +41,7 @@ const HEIGHT = 160
 const NAMED_MAX = 3
 
 /** What a reader is told in place of the picture. */
-function summaryOf(title: string, unit: string | null, { fromMs, toMs, lines }: ChartData): string {
+function summaryOf({ title, unit, isUnanswered }: Props, { fromMs, toMs, lines }: ChartData): string {
   const said = lines.slice(0, NAMED_MAX).map(({ name, values }) => {
     const { last, max } = statisticsOf(values)
     return t('line_summary', { name, last: valueText(unit, last), max: valueText(unit, max) })
@@ -48,7 +50,7 @@ function summaryOf(title: string, unit: string | null, { fromMs, toMs, lines }: 
     title,
     from: dayAndClock(fromMs),
     to: dayAndClock(toMs),
-    lines: said.length === 0 ? t('no_points') : said.join('; '),
+    lines: said.length === 0 ? t(isUnanswered ? 'no_answer' : 'no_points') : said.join('; '),
   })
 }
 
@@ -173,12 +175,12 @@ export function Chart(props: Props) {
         <ChartTable title={title} unit={unit} data={data} />
       ) : (
         <div class="chart-place">
-          {isEmpty ? <p class="chart-empty">{t('no_points')}</p> : null}
+          {isEmpty ? <p class="chart-empty">{t(props.isUnanswered ? 'no_answer' : 'no_points')}</p> : null}
           <div
             class="chart-plot"
             ref={place}
             role="img"
-            aria-label={data === null ? title : summaryOf(title, unit, data)}
+            aria-label={data === null ? title : summaryOf(props, data)}
             data-height={height}
           />
         </div>
