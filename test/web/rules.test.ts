@@ -263,7 +263,7 @@ test('a rule that somebody else saves meanwhile is shown beside the draft, and o
   await page.getByLabel('Holds for').fill('8m')
   await tenant.call('PATCH', `/monitoring/rules/${id}`, { for_seconds: 120 })
   const alert = page.getByRole('alert').filter({ hasText: 'Somebody else has saved' })
-  await alert.getByRole('row', { name: 'for_seconds 480 120' }).waitFor()
+  await alert.getByRole('row', { name: 'Holds for 8m 2m' }).waitFor()
   expect(await page.getByRole('button', { name: 'Save', exact: true }).isDisabled()).toBe(true)
   await alert.getByRole('button', { name: 'Keep mine and overwrite' }).click()
   await page.getByRole('button', { name: 'Save', exact: true }).click()

@@ -291,6 +291,17 @@ describe('the page of a server', () => {
     await page.getByRole('button', { name: 'Edit…' }).waitFor()
   }, 120_000)
 
+  test('a form that is open stays when its server is deleted meanwhile', async () => {
+    await open()
+    await page.getByRole('button', { name: 'Edit…' }).click()
+    const notes = page.getByRole('dialog').getByLabel('Notes')
+    await notes.fill('Half written')
+    expect((await site.api('DELETE', `/api/v1/servers/${serverId}`)).status).toBe(204)
+    await page.getByText('This server was deleted.').waitFor()
+    expect(await notes.inputValue()).toBe('Half written')
+    expect((await site.api('POST', `/api/v1/servers/${serverId}/restore`)).status).toBe(200)
+  }, 120_000)
+
   test('an id of nobody is a page that says so', async () => {
     await page.goto(`${base}/servers/00000000-0000-4000-8000-000000000000`)
     await page.getByRole('heading', { name: 'There is nothing here' }).waitFor()

@@ -73,6 +73,7 @@ export const enrollWords = {
   new_key: { en: 'Make a new key', vi: 'Tạo khóa mới' },
   arrivals: { en: '4. Arrivals', vi: '4. Máy chủ tham gia' },
   more: { en: 'Add more servers', vi: 'Thêm máy chủ khác' },
+  change_licence: { en: 'Change or revoke the licence', vi: 'Sửa hoặc thu hồi giấy phép' },
   of_licence: {
     en: 'Licence {name} ({hint}): {used} of {max} used',
     vi: 'Giấy phép {name} ({hint}): đã dùng {used} trên {max}',

@@ -15,7 +15,7 @@ export const licensesWords = {
   agents_of: { en: 'The agents that enrolled by it', vi: 'Các agent đã đăng ký bằng giấy phép này' },
   used_of: { en: '{used} of {max}', vi: '{used} trên {max}' },
   expires: { en: 'Expires', vi: 'Hết hạn' },
-  migrate: { en: 'Moves over until', vi: 'Chuyển đổi tới' },
+  migrate: { en: 'Moves until', vi: 'Chuyển tới' },
   server: { en: 'Server', vi: 'Máy chủ' },
   no_end: { en: 'never', vi: 'không hết hạn' },
   acts: { en: 'Actions', vi: 'Thao tác' },

@@ -108,7 +108,8 @@ function Chosen({ data }: { readonly data: CompareView }) {
   )
 }
 
-function aboutText({ chosen, servers, matching, total }: CompareView): string {
+function aboutText({ chosen, servers, matching, total, collector }: CompareView): string {
+  if (servers.length === 0 && collector !== 'ok') return ''
   if (chosen > 1) return t('of_chosen', { count: chosen })
   const count = servers.length - chosen
   const of = Math.min(matching, total)

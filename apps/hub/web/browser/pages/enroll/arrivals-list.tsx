@@ -167,7 +167,8 @@ export function ArrivalsList({ view, reload }: { readonly view: ArrivalsView; re
         />
       )}
       <p>
-        <a href={hrefTo('add_servers')}>{t('more')}</a>
+        <a href={hrefTo('add_servers')}>{t('more')}</a>{' '}
+        {license === null ? null : <a href={hrefTo('licenses', {}, { q: license.hint })}>{t('change_licence')}</a>}
       </p>
     </section>
   )

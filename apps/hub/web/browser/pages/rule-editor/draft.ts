@@ -189,10 +189,10 @@ export function worstOf({ operator, threshold }: Draft): 'high' | 'low' {
 }
 
 /** The fields in which two drafts differ, each with both texts. */
-export function differencesOf(one: Draft, other: Draft): { field: string; one: string; other: string }[] {
+export function differencesOf(one: Draft, other: Draft): { field: string; one: unknown; other: unknown }[] {
   const text = (draft: Draft): Record<string, unknown> => bodyOf(draft, true)
   const [first, second] = [text(one), text(other)]
   return Object.keys(first)
-    .map(field => ({ field, one: JSON.stringify(first[field]), other: JSON.stringify(second[field]) }))
-    .filter(({ one, other }) => one !== other)
+    .map(field => ({ field, one: first[field], other: second[field] }))
+    .filter(({ one, other }) => JSON.stringify(one) !== JSON.stringify(other))
 }

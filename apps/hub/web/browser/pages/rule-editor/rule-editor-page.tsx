@@ -27,6 +27,9 @@ const t = textsOf(ruleEditorWords)
 
 const KINDS = ['threshold', 'check', 'agent_down'] as const
 
+const unitOf = ({ metrics }: RuleEditorView, name: string | null): string | null =>
+  metrics.find(metric => metric.name === name)?.unit ?? null
+
 export function RuleEditorPage() {
   const ruleId = pathParam('rule')
   const key = ruleId || currentSearch().toString()
@@ -161,6 +164,7 @@ function Editor({ ruleId, data }: EditorProps) {
       {hasConflict ? (
         <Conflict
           {...{ draft, theirs, base, version }}
+          unit={draft.metric === theirs.metric ? unitOf(data, draft.metric) : null}
           onTakeTheirs={() => edited.take(theirs, version)}
           onKeepMine={() => edited.keepMine(version)}
         />
@@ -252,7 +256,7 @@ type RightProps = {
 function RightSide({ draft, change, data, ...props }: RightProps) {
   const [tab, setTab] = useState<'preview' | 'scenario'>('preview')
   const [text, setText] = useState<string | null>(null)
-  const unit = data.metrics.find(metric => metric.name === draft.metric)?.unit ?? null
+  const unit = unitOf(data, draft.metric)
   return (
     <section class="panel editor-preview" aria-label={t('tabs')}>
       <div role="tablist" class="tabs" aria-label={t('tabs')}>

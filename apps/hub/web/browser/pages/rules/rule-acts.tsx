@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks'
 import type { RuleRow, RulesView } from '../../../views/rules.ts'
 import { rulesWords } from '../../../words/rules.ts'
+import { rulesListWords } from '../../../words/rules-list.ts'
 import { shellWords } from '../../../words/shell.ts'
 import { type ApiFault, type ApiResult, resultOfAll, send, sendBulk, sendEach } from '../../api.ts'
 import { ConfirmDialog } from '../../parts/confirm-dialog.tsx'
@@ -16,6 +17,7 @@ import { SelectionBar } from '../../parts/selection-bar.tsx'
 import { may, textsOf } from '../../session.ts'
 
 const t = textsOf(rulesWords)
+const list = textsOf(rulesListWords)
 const shell = textsOf(shellWords)
 
 const severities = ['critical', 'warning', 'info'] as const
@@ -48,7 +50,7 @@ async function onEach(ids: readonly string[], act: Act) {
   if (fault === null || ids.length === 1) return { left, fault }
   return {
     left,
-    fault: { ...fault, errors: {}, message: t('refused', { count: left.length, message: textOf(fault) }) },
+    fault: { ...fault, errors: {}, message: list('refused', { count: left.length, message: textOf(fault) }) },
   }
 }
 
@@ -96,7 +98,7 @@ function SeverityDialog(props: DialogProps) {
     return null
   }
   return (
-    <Dialog title={t('severity_title', { count: ids.length })} onClose={onClose}>
+    <Dialog title={list('severity_title', { count: ids.length })} onClose={onClose}>
       <DialogForm act={shell('save')} onSend={save} onCancel={onClose}>
         {errorsOf => (
           <SelectField
@@ -124,13 +126,13 @@ function DeleteDialog(props: DialogProps) {
   }
   return (
     <ConfirmDialog
-      title={t('delete_many', { count: ids.length })}
-      typed={{ text: typed, label: t('delete_type', { text: typed }) }}
-      act={t('delete_these')}
+      title={list('delete_many', { count: ids.length })}
+      typed={{ text: typed, label: list('delete_type', { text: typed }) }}
+      act={list('delete_these')}
       onConfirm={remove}
       onClose={onClose}
     >
-      <p>{t('delete_many_text')}</p>
+      <p>{list('delete_many_text')}</p>
     </ConfirmDialog>
   )
 }
@@ -168,7 +170,7 @@ export function RulesBar({ selection, data, onDone }: BarProps) {
     const { done, refused } = result
     const message = Object.values(refused[0]?.errors ?? {}).join(' ')
     const said = shell('done_of', { done, count: done + refused.length })
-    if (refused.length > 0) say(`${said} ${t('refused', { count: refused.length, message })}`)
+    if (refused.length > 0) say(`${said} ${list('refused', { count: refused.length, message })}`)
     else if (result.fault === null) say(said, undo)
     finish()
   }
@@ -188,7 +190,7 @@ export function RulesBar({ selection, data, onDone }: BarProps) {
           {t('disable')}
         </button>
         <button type="button" onClick={() => ask('severity')}>
-          {t('severity_of')}
+          {list('severity_of')}
         </button>
         {knownRows(data, selection.all) === null ? null : (
           <button type="button" onClick={() => ask('silence')}>

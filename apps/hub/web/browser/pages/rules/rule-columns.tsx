@@ -1,6 +1,7 @@
 // The columns of the list of rules.
 import type { RuleRow } from '../../../views/rules.ts'
 import { rulesWords } from '../../../words/rules.ts'
+import { rulesListWords } from '../../../words/rules-list.ts'
 import { hrefTo } from '../../address/router.ts'
 import { count } from '../../format.ts'
 import { StateMark } from '../../parts/state-mark.tsx'
@@ -8,20 +9,10 @@ import type { Column } from '../../parts/table.tsx'
 import { Time } from '../../parts/time.tsx'
 import { textsOf } from '../../session.ts'
 import { conditionText, scopeText } from './condition-text.ts'
+import { RuleNotes } from './rule-notes.tsx'
 
 const t = textsOf(rulesWords)
-
-/** What is said beside the name of a rule: it is off, came with the product, or is not run. */
-export function RuleNotes({ rule }: { readonly rule: RuleRow }) {
-  return (
-    <span class="rule-notes">
-      {rule.isEnabled ? null : <span class="note off">{t('disabled')}</span>}
-      {rule.isDefault ? <span class="note">{t('default_rule')}</span> : null}
-      {rule.checkId === null ? null : <span class="note">{t('from_check')}</span>}
-      {rule.invalid === null ? null : <StateMark state="warning" text={t('invalid', { message: rule.invalid })} />}
-    </span>
-  )
-}
+const list = textsOf(rulesListWords)
 
 type RuleActs = {
   readonly setEnabled: (rule: RuleRow, isEnabled: boolean) => void
@@ -32,13 +23,17 @@ const RowActs = ({ rule, acts }: { readonly rule: RuleRow; readonly acts: RuleAc
   <span class="row-acts">
     <button
       type="button"
-      aria-label={t(rule.isEnabled ? 'disable_named' : 'enable_named', { name: rule.name })}
+      aria-label={list(rule.isEnabled ? 'disable_named' : 'enable_named', { name: rule.name })}
       onClick={() => acts.setEnabled(rule, !rule.isEnabled)}
     >
       {t(rule.isEnabled ? 'disable' : 'enable')}
     </button>
     {rule.kind === 'agent_down' ? null : (
-      <button type="button" aria-label={t('duplicate_named', { name: rule.name })} onClick={() => acts.duplicate(rule)}>
+      <button
+        type="button"
+        aria-label={list('duplicate_named', { name: rule.name })}
+        onClick={() => acts.duplicate(rule)}
+      >
         {t('duplicate')}
       </button>
     )}
@@ -89,17 +84,17 @@ export const ruleColumns = (acts: RuleActs): readonly Column<RuleRow>[] => [
     isNumber: true,
     cell: rule => (rule.firing > 0 ? <strong>{count(rule.firing)}</strong> : count(0)),
   },
-  { key: 'fired', title: t('fired'), sort: 'fired', isNumber: true, cell: rule => count(rule.firedInWeek) },
+  { key: 'fired', title: list('fired'), sort: 'fired', isNumber: true, cell: rule => count(rule.firedInWeek) },
   {
     key: 'edited',
-    title: t('edited'),
+    title: list('edited'),
     sort: 'edited',
     from: 'wide',
     cell: rule => <Time atMs={rule.updatedAtMs} />,
   },
   {
     key: 'acts',
-    title: t('acts'),
+    title: list('acts'),
     cell: rule => <RowActs rule={rule} acts={acts} />,
   },
 ]

@@ -2,7 +2,7 @@
 import './rules.css'
 import { useState } from 'preact/hooks'
 import type { RuleRow, RulesView } from '../../../views/rules.ts'
-import { rulesWords } from '../../../words/rules.ts'
+import { rulesListWords } from '../../../words/rules-list.ts'
 import { shellWords } from '../../../words/shell.ts'
 import { goTo, hrefTo, setParams } from '../../address/router.ts'
 import { type ApiFault, send } from '../../api.ts'
@@ -17,7 +17,7 @@ import { usePageView } from '../../view.ts'
 import { RulesBar } from './rule-acts.tsx'
 import { ruleColumns } from './rule-columns.tsx'
 
-const t = textsOf(rulesWords)
+const list = textsOf(rulesListWords)
 const shell = textsOf(shellWords)
 
 const STATES = ['enabled', 'disabled', 'firing', 'invalid']
@@ -33,20 +33,20 @@ export function RulesPage() {
   return (
     <>
       <div class="page-head">
-        <h1>{t('title')}</h1>
+        <h1>{list('title')}</h1>
         <span class="muted">{shell('rows_of', { count: data.matching, total: data.total })}</span>
         <NoticeLine onUndone={reload} />
         <span class="grow" />
         <button type="button" onClick={createDefaults}>
-          {t('create_defaults')}
+          {list('create_defaults')}
         </button>
         <a class="button primary" href={hrefTo('rule_new')}>
-          {t('new_rule')}
+          {list('new_rule')}
         </a>
       </div>
       <ActFault fault={actFault} />
       {data.total === 0 ? (
-        <p class="notice">{t('none_yet')}</p>
+        <p class="notice">{list('none_yet')}</p>
       ) : (
         <>
           <div class="toolbar">
@@ -58,7 +58,7 @@ export function RulesPage() {
           ) : (
             <div class="rules-list">
               <Table<RuleRow>
-                label={t('title')}
+                label={list('title')}
                 columns={columns}
                 rows={data.rows}
                 keyOf={rule => rule.id}
@@ -92,7 +92,7 @@ function actsOf(reload: () => void, setFault: (fault: ApiFault | null) => void) 
     setEnabled: (rule, isEnabled) =>
       void act(setEnabled(rule, isEnabled)).then(answer => {
         if (answer !== null)
-          say(t(isEnabled ? 'now_on' : 'now_off', { name: rule.name }), () => setEnabled(rule, !isEnabled))
+          say(list(isEnabled ? 'now_on' : 'now_off', { name: rule.name }), () => setEnabled(rule, !isEnabled))
       }),
     duplicate: rule =>
       void act(send<{ data: { id: string } }>('POST', `/monitoring/rules/${rule.id}/duplicate`)).then(copy => {
@@ -101,7 +101,7 @@ function actsOf(reload: () => void, setFault: (fault: ApiFault | null) => void) 
   })
   const createDefaults = () =>
     void act(send<{ created: number }>('POST', '/monitoring/rules/defaults')).then(answer => {
-      if (answer !== null) say(t('defaults_created', { count: answer.created }))
+      if (answer !== null) say(list('defaults_created', { count: answer.created }))
     })
   return { columns, createDefaults }
 }
