@@ -174,6 +174,20 @@ describe('files of a company', () => {
     expect(await find(own, 'hall-eight')).toEqual([])
   })
 
+  test('[RES-009] a change of a file says of which version it is, and an old one is refused', async () => {
+    const made = await send('versioned.txt', bytes('x'))
+    const path = `/files/${made.body.data.id}`
+    expect([made.headers.get('etag'), made.headers.get('location')]).toEqual(['"1"', `/api/v1${path}`])
+    const change = (body: Json, headers: Record<string, string> = {}) => own.call('PATCH', path, body, headers)
+    const fresh = await change({ name: 'second.txt' }, { 'If-Match': '"1"' })
+    expect([fresh.status, fresh.headers.get('etag')]).toEqual([200, '"2"'])
+    const old = await change({ name: 'third.txt' }, { 'If-Match': '"1"' })
+    expect([old.status, old.body.reason, old.body.current_version]).toEqual([412, 'version_conflict', 2])
+    expect((await change({ name: 'third.txt', version: 1 })).status).toBe(409)
+    expect((await own.call('DELETE', path, undefined, { 'If-Match': '"1"' })).status).toBe(412)
+    expect((await own.call('GET', path)).body.data).toMatchObject({ name: 'second.txt', version: 2 })
+  })
+
   test('[RES-003] [RES-005] [RES-008] renaming is audited, and nobody else finds it', async () => {
     const { body } = await send('a.txt', bytes('a: 1\n'))
     const { id } = body.data

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { Type } from '@sinclair/typebox'
 import { asc, desc, eq, sql } from 'drizzle-orm'
-import { recorded } from '../audit/change-with-audit.ts'
+import { recorded, UNCHANGED } from '../audit/change-with-audit.ts'
 import type { Hub } from '../hub-context.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { files } from '../platform/db/schema.ts'
@@ -14,6 +14,7 @@ import { collection, equals, filter, ofCompany, search } from '../platform/http/
 import { flag, flagOf, oneOf, text, uuid } from '../platform/http/request-schema.ts'
 import { amount, id, listed, named, nullable, reference, string, time } from '../platform/http/response-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
+import { checkVersion } from '../resources/write-resource.ts'
 import { fileTypeOf } from './file-type.ts'
 import { deleteObject, ObjectWriter } from './stored-objects.ts'
 
@@ -165,25 +166,33 @@ export const createFile = (context: RouteContext, given: NewFile): Promise<FileR
     insertFile(context.hub, tx, { companyId: context.companyId, uploadedBy: context.caller.user.id }, id, given),
   )
 
+type FileChange = {
+  readonly name?: string | undefined
+  readonly description?: string | null | undefined
+  readonly version?: number | null | undefined
+}
+
 export async function changeFile(
   context: RouteContext,
   row: FileRow,
-  given: { readonly name?: string | undefined; readonly description?: string | null | undefined },
+  { version, ...given }: FileChange,
 ): Promise<FileRow> {
-  const name = given.name ?? row.file.name
-  const description = given.description === undefined ? row.file.description : given.description
-  if (name === row.file.name && description === row.file.description) return row
-  return changes.change(context, row.file.id, tx =>
-    tx.db
+  return changes.change(context, row.file.id, async (tx, { file }) => {
+    checkVersion(file, { ifMatch: context.header('if-match'), version: version ?? null })
+    const name = given.name ?? file.name
+    const description = given.description === undefined ? file.description : given.description
+    if (name === file.name && description === file.description) return UNCHANGED
+    return tx.db
       .update(files)
       .set({ name, description, version: sql`${files.version} + 1`, updatedAt: new Date(context.hub.now()) })
-      .where(eq(files.id, row.file.id)),
-  )
+      .where(eq(files.id, file.id))
+  })
 }
 
 /** Throws 409 with what refers to it. */
 export const deleteFile = (context: RouteContext, { file }: FileRow): Promise<void> =>
   changes.delete(context, file.id, async (tx, { file: locked }) => {
+    checkVersion(locked, { ifMatch: context.header('if-match') })
     const referrers = await tx.db.execute<Referrer>(
       sql`select kind, id, name, field from file_referrers where file_id = ${locked.id} order by kind, id`,
     )

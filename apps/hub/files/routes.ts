@@ -17,7 +17,13 @@ const DESCRIPTION_MAX = 2000
 const BODY_BYTES_MAX = Math.ceil((FILE_BYTES_MAX * 4) / 3) + 64 * 1024
 const BASE64 = /^[A-Za-z0-9+/_-]*={0,2}\s*$/
 
-const file = resourceRoutes({ path: '/files', parameter: 'file', tag: TAG, of: fileCollection })
+const file = resourceRoutes({
+  path: '/files',
+  parameter: 'file',
+  tag: TAG,
+  versioned: ({ file: { id, version } }: FileRow) => ({ id, version }),
+  of: fileCollection,
+})
 
 type Upload = {
   readonly name: string
@@ -49,16 +55,18 @@ export const fileRoutes: readonly Route[] = [
   file.change({
     summary: 'Rename or describe a file',
     permissions: MANAGE,
+    refusals: [409, 412],
     body: Type.Object({
       name: Type.Optional(text(NAME_MAX)),
       description: optional(text(DESCRIPTION_MAX)),
+      version: optional(Type.Integer()),
     }),
     act: changeFile,
   }),
   file.delete({
     summary: 'Delete a file that nothing refers to',
     permissions: MANAGE,
-    refusals: [409],
+    refusals: [409, 412],
     act: deleteFile,
   }),
   route({
