@@ -67,8 +67,9 @@ describe('permissions', () => {
   test('a change needs more than a permission to read', () => {
     const own = ['/me', '/mobile', '/notifications']
     // A request for an exception changes no finding before somebody else approves it.
-    // A look at where a certificate is served changes nothing that people keep.
-    const asking = ['/security/exceptions', '/certificates/:certificate/check']
+    // A look at where a certificate is served changes nothing that people keep, and a comment no decision: whoever
+    // asked for a change may explain it.
+    const asking = ['/security/exceptions', '/certificates/:certificate/check', '/approvals/tickets/:ticket/comments']
     const asks = (route: (typeof apiRoutes)[number]) => route.method === 'POST' && asking.includes(route.path)
     for (const route of apiRoutes) {
       if (
