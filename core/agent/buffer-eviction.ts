@@ -1,4 +1,7 @@
-// Which cycles the agent gives up when its buffer is full: the oldest.
+// Which cycles the agent gives up when its buffer is full, or when its disk is and memory holds them: the oldest.
+
+/** What is kept in memory while the disk takes nothing. */
+export const BUFFER_MEMORY_BYTES_MAX = 4 * 1024 * 1024
 
 /**
  * How many of the oldest entries must be deleted so that `incomingBytes` more fit into `bytesMax`. Even deleting all

@@ -5,7 +5,7 @@ import { readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import type { Logger } from 'pino'
-import { evictionCount } from '../../../core/agent/buffer-eviction.ts'
+import { BUFFER_MEMORY_BYTES_MAX, evictionCount } from '../../../core/agent/buffer-eviction.ts'
 import { groupCount, type PointSeries, pointCount } from '../../../core/agent/requests-of-cycles.ts'
 import { limits } from '../../../core/limits.ts'
 import { ownerForFolder, replaceFile } from '../../files/replace-file.ts'
@@ -22,8 +22,6 @@ type Entry = {
 export type BufferGroup = { readonly entryNumbers: readonly number[]; readonly series: readonly PointSeries[] }
 
 const FILE_NAME = /^(\d{1,15})-(\d{1,7})\.batch$/
-/** What is kept in memory while the disk is full. */
-const MEMORY_BYTES_MAX = 4 * 1024 * 1024
 
 export class BatchBuffer {
   readonly #path: string
@@ -151,7 +149,7 @@ export class BatchBuffer {
     const count = evictionCount(
       held.map(({ bytes }) => bytes),
       0,
-      MEMORY_BYTES_MAX,
+      BUFFER_MEMORY_BYTES_MAX,
     )
     if (count === 0) return
     this.giveUp(
