@@ -3,6 +3,7 @@
 // work.
 import type { Logger } from 'pino'
 import { limits } from '../../../core/limits.ts'
+import { mustFetchAllAnew } from '../../../core/sync/fetch-all-anew.ts'
 import { type PullOutcome, SyncLoop } from '../../hub-link/sync-loop.ts'
 import { type AgentRecord, isJsonObject, isRecordFault, parseAgentRecord } from '../store/registry/agent-record.ts'
 import type { AgentRegistry } from '../store/registry/registry.ts'
@@ -12,7 +13,6 @@ import type { HubClient } from './hub-client.ts'
 
 /** Records that are put into the registry at once. */
 const APPLY_RECORDS = 2000
-const CURSOR_AGE_MAX_MS = 30 * 24 * 3_600_000
 
 type AgentsSyncOptions = {
   readonly registry: AgentRegistry
@@ -46,7 +46,7 @@ async function pullAgents({ registry, hub, log, metrics, nowMs }: AgentsSyncOpti
   if (!hub) return { error: 'no hub is configured' }
   registry.refresh()
   const { since, syncedAtMs } = registry.cursor
-  const isReplacing = syncedAtMs > 0 && nowMs() - syncedAtMs > CURSOR_AGE_MAX_MS
+  const isReplacing = mustFetchAllAnew(syncedAtMs, nowMs())
   const pulled = await pullPages(hub, 'agents', isReplacing ? 0 : since, limits.agentsPageMax)
   if ('error' in pulled) return pulled
   const records = readRecords(pulled.records, { log, metrics })
