@@ -13,9 +13,9 @@ import { type Certificate, certificateKind } from './certificate.ts'
 import { DAY_MS } from './certificate-state.ts'
 import { insertDeployment } from './deployments.ts'
 import { endpointFault, normalEndpoint, placeText } from './endpoint.ts'
-import { judgeCertificate } from './judge-certificate.ts'
 import { keepMonitorChecks } from './monitor-checks.ts'
 import { isOpen, type Renewal } from './renewal.ts'
+import { storeJudgement } from './store-judgement.ts'
 import { type Revocation, revokeVersion } from './versions.ts'
 
 /** A renewal is due so long before the end, unless somebody says otherwise. */
@@ -83,7 +83,7 @@ export async function addDeployment(
     },
   })
   if (current.monitor.enabled) await keepMonitorChecks(tx, editor, certificateId, current)
-  await judgeCertificate(tx, hub, certificateKind.info, companyId, certificateId)
+  await storeJudgement(tx, hub, certificateKind.info, companyId, certificateId)
   return id
 }
 
@@ -124,7 +124,7 @@ export async function removeDeployment(tx: Tx, editor: Editor, certificate: Cert
     deployment: { old: place.host === null ? `${place.port}` : placeText(place.host, place.port), new: null },
   })
   if (current.monitor.enabled) await keepMonitorChecks(tx, editor, certificate.id, current)
-  await judgeCertificate(tx, hub, certificateKind.info, companyId, certificate.id)
+  await storeJudgement(tx, hub, certificateKind.info, companyId, certificate.id)
 }
 
 type Asked = { readonly dueAt: Date | null; readonly note: string | null }
@@ -149,7 +149,7 @@ export async function renewCertificate(tx: Tx, editor: Editor, id: string, { due
   }
   await tx.db.execute(sql`
     update certificates set renewal = ${JSON.stringify(renewal)}::jsonb where company_id = ${companyId} and id = ${id}`)
-  await judgeCertificate(tx, hub, certificateKind.info, companyId, id)
+  await storeJudgement(tx, hub, certificateKind.info, companyId, id)
   return run
 }
 

@@ -8,8 +8,8 @@ import { ApiError } from '../platform/http/api-error.ts'
 import { findRow } from '../resources/resource-rows.ts'
 import { certificateKind } from './certificate.ts'
 import { deploymentsOf } from './deployments.ts'
-import { judgeCertificate } from './judge-certificate.ts'
 import { lookAtCertificate } from './look-at-deployments.ts'
+import { storeJudgement } from './store-judgement.ts'
 
 const PLACES_AT_ONCE = 200
 const CERTIFICATES_AT_ONCE = 200
@@ -56,6 +56,6 @@ export async function judgeDueCertificates(hub: Hub): Promise<void> {
     select id, company_id from certificates where deleted_at is null and judge_at <= now()
     order by judge_at limit ${CERTIFICATES_AT_ONCE}`)
   await eachAlone(hub, 'cannot judge a certificate', due, ({ id, company_id }) =>
-    inTransaction(db, tx => judgeCertificate(tx, hub, certificateKind.info, company_id, id)),
+    inTransaction(db, tx => storeJudgement(tx, hub, certificateKind.info, company_id, id)),
   )
 }

@@ -54,16 +54,16 @@ import { certificateStates, daysLeft, STATE_SQL, stateOf } from './certificate-s
 import { type Chain, namesOf, normalHost, normalPem, pemFault, readChain, wildcardOf } from './chain.ts'
 import { deploymentsOf, keepEndpoint } from './deployments.ts'
 import { type Endpoint, endpointFault, endpointForm, endpointResponse, normalEndpoint } from './endpoint.ts'
+import { keepMonitorChecks, monitorCheckIds } from './monitor-checks.ts'
+import { presentRenewal, type Renewal, renewalResponse } from './renewal.ts'
 import {
   hostnameProblemsOf,
-  judgeCertificate,
   type KeptChain,
   keptChain,
   rootsOf,
+  storeJudgement,
   usualWarnDays,
-} from './judge-certificate.ts'
-import { keepMonitorChecks, monitorCheckIds } from './monitor-checks.ts'
-import { presentRenewal, type Renewal, renewalResponse } from './renewal.ts'
+} from './store-judgement.ts'
 import { lastVersions, revocationsOf, storeVersion, versionResponse } from './versions.ts'
 
 const PEM_CHARS_MAX = 65_536
@@ -251,7 +251,7 @@ async function afterWrite({
   const isNew = await keepEndpoint(tx, after, before?.endpoint ?? null, after.endpoint, userId)
   if (isNew) await startRun(tx, hubEditor(hub, companyId), certificateKind, after, 'check')
   if (isMonitored) await keepMonitorChecks(tx, editor, after.id, after)
-  await judgeCertificate(tx, hub, certificateKind.info, companyId, after.id)
+  await storeJudgement(tx, hub, certificateKind.info, companyId, after.id)
 }
 
 async function deriveCertificates(

@@ -1,13 +1,7 @@
-// How it stands with a place where a certificate is served: whether it serves the current leaf, what counts as
-// wrong there, and when it is looked at again.
-import { DAY_MS } from './certificate-state.ts'
+// How it stands with a place where a certificate is served: whether it serves the current leaf, and what counts
+// as wrong there. When it is looked at again: look-schedule.ts.
 import type { Deployment, DeploymentState } from './deployments.ts'
 
-const HOUR_MS = 3_600_000
-const USUAL_INTERVAL_MS = 6 * HOUR_MS
-const INTERVAL_NEAR_END_MS = HOUR_MS
-const NEAR_END_DAYS = 7
-const SECOND_TRY_MS = 60_000
 /** Health is unknown when nobody has looked for so many intervals. */
 const INTERVALS_TO_UNKNOWN = 3
 
@@ -40,19 +34,6 @@ export function judgedDeployment(place: Deployment, current: Current | null, isS
   const failures = problem === null ? 0 : isSame ? place.failures + (isSeen ? 1 : 0) : 1
   return { ...place, state, problem, failures }
 }
-
-/** How long until a place is looked at again. */
-export const intervalMs = (notAfter: Date | null, now: Date): number =>
-  notAfter !== null && Math.abs(notAfter.getTime() - now.getTime()) <= NEAR_END_DAYS * DAY_MS
-    ? INTERVAL_NEAR_END_MS
-    : USUAL_INTERVAL_MS
-
-/** When a place is looked at again that was looked at just now: soon after what is wrong for the first time. */
-export const nextLookAt = (
-  { problem, failures }: Pick<Deployment, 'problem' | 'failures'>,
-  interval: number,
-  now: Date,
-): Date => new Date(now.getTime() + (problem !== null && failures === 1 ? SECOND_TRY_MS : interval))
 
 /** Until when what was seen speaks for the certificate; null when nobody looks. */
 export function probeUntil(deployments: readonly Deployment[], interval: number): Date | null {

@@ -1,5 +1,5 @@
 // Looks at the places where certificates are served: by the clock, and when somebody asks. A newer leaf with
-// the same names becomes a version; everything else follows from what was seen (judge-certificate.ts).
+// the same names becomes a version; everything else follows from what was seen (store-judgement.ts).
 import { sql } from 'drizzle-orm'
 import pLimit from 'p-limit'
 import type { Unchecked } from '../../../core/json-object.ts'
@@ -16,7 +16,7 @@ import { type Certificate, certificateKind } from './certificate.ts'
 import { type Chain, chainOfDer, hasSameNames, type TrustedRoots } from './chain.ts'
 import { type Deployment, deploymentsOf, placeOf } from './deployments.ts'
 import { askedName } from './endpoint.ts'
-import { judgeCertificate, rootsOf } from './judge-certificate.ts'
+import { rootsOf, storeJudgement } from './store-judgement.ts'
 import { tellRenewal } from './tell-renewal.ts'
 import { lookAtTls, NotSeen } from './tls-look.ts'
 import { storeVersion } from './versions.ts'
@@ -99,7 +99,7 @@ export async function lookAtCertificate(
     for (const each of seen) if (each.error === null) await takeVersion(tx, editor, id, each.chain)
     await storeSeen(tx, companyId, seen, new Date(hub.now()))
     const seenIds = new Set(places.map(place => place.id))
-    await judgeCertificate(tx, hub, certificateKind.info, companyId, id, seenIds)
+    await storeJudgement(tx, hub, certificateKind.info, companyId, id, seenIds)
   })
   return seen
 }

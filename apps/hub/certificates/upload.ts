@@ -10,7 +10,7 @@ import { type Found, lockRow } from '../resources/resource-rows.ts'
 import { insertResource, updateResource } from '../resources/write-resource.ts'
 import { type Certificate, certificateKind, chainOfPem } from './certificate.ts'
 import { type Chain, keyMatches, namesOf } from './chain.ts'
-import { judgeCertificate } from './judge-certificate.ts'
+import { storeJudgement } from './store-judgement.ts'
 import { storeVersion } from './versions.ts'
 
 type Upload = {
@@ -70,7 +70,7 @@ async function addVersion(tx: Tx, editor: Editor, id: string, chain: Chain): Pro
     )
   }
   // An older leaf is a version too, and says what old places serve; it takes no place.
-  await judgeCertificate(tx, hub, certificateKind.info, companyId, id)
+  await storeJudgement(tx, hub, certificateKind.info, companyId, id)
   await editor.record(
     tx,
     'certificate.upload',

@@ -9,8 +9,9 @@ import { setConditions } from '../resources/conditions.ts'
 import type { KindInfo } from '../resources/kind-info.ts'
 import { conditionCodes, judge } from './certificate-conditions.ts'
 import { type Chain, isGoodFor, readChain, TrustedRoots } from './chain.ts'
-import { intervalMs, judgedDeployment, nextLookAt, probeUntil } from './deployment-state.ts'
+import { judgedDeployment, probeUntil } from './deployment-state.ts'
 import { type Deployment, deploymentsOf, servedNames } from './deployments.ts'
+import { intervalMs, nextLookAt } from './look-schedule.ts'
 import { monitorCheckIds } from './monitor-checks.ts'
 import { type Renewal, renewalNow } from './renewal.ts'
 import { revocationsOf } from './versions.ts'
@@ -101,7 +102,7 @@ async function storeDeployments(
 const NOBODY: ReadonlySet<string> = new Set()
 
 /** Brings all of it up to date, in the transaction of the change. `seenIds`: deployments that were looked at. */
-export async function judgeCertificate(
+export async function storeJudgement(
   tx: Tx,
   hub: Hub,
   info: KindInfo,
