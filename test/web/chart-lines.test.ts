@@ -1,15 +1,8 @@
 // What a chart draws, before anything is drawn: gaps, single points, the past at the same time of day, ranges of time.
 import { afterEach, expect, test } from 'bun:test'
 import { DEFAULT_FROM, instantOf, isRelative, rangeOf } from '../../apps/hub/web/address/time-range.ts'
-import {
-  daysBefore,
-  isolatedPoints,
-  merged,
-  pastOnGrid,
-  statisticsOf,
-  usualSteps,
-  withGaps,
-} from '../../apps/hub/web/browser/parts/chart/lines.ts'
+import { isolatedPoints, usualSteps, withGaps } from '../../apps/hub/web/browser/parts/chart/line-gaps.ts'
+import { daysBefore, merged, pastOnGrid, statisticsOf } from '../../apps/hub/web/browser/parts/chart/lines.ts'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS

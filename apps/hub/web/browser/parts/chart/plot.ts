@@ -3,7 +3,8 @@
 import 'uplot/dist/uPlot.min.css'
 import uPlot from 'uplot'
 import { clockTime, dayText, isUtc, percent, valueText } from '../../format.ts'
-import { isolatedPoints, type Period, type TimeGrid, withGaps } from './lines.ts'
+import { isolatedPoints, withGaps } from './line-gaps.ts'
+import type { Period, TimeGrid } from './lines.ts'
 import { type Canvas, drawBehind, drawThresholds, type Span, type Threshold, type Zone } from './marks.ts'
 import { lineColour, lineDash, palette } from './palette.ts'
 
