@@ -1,12 +1,14 @@
 // The tickets of a run: opened when it is planned, one an item and matching workflow; carried over to the items of a
-// new plan that are what they were; cancelled with the run (resources.md R-038, RES-138, RES-145, RES-151, RES-152).
+// new plan for which they still hold (approvals-that-hold.ts); cancelled with the run (resources.md R-038, RES-138,
+// RES-145, RES-151, RES-152).
 import { randomUUID } from 'node:crypto'
-import { and, asc, eq, sql } from 'drizzle-orm'
+import { and, asc, eq } from 'drizzle-orm'
 import type { FieldDiff } from '../../../core/iac/spec-diff.ts'
 import { workflowsFor } from '../../../core/lifecycle/workflows-needed.ts'
 import type { Hub } from '../hub-context.ts'
 import { approvalSteps, approvalTickets, approvalWorkflows, type KeptWorkflow } from '../platform/db/schema-iac.ts'
 import { isAnyOf, type Tx } from '../platform/db/transaction.ts'
+import { formerTickets, stillHolds } from './approvals-that-hold.ts'
 import { PeopleLookup } from './approvers.ts'
 import { Notices, noteOpened } from './notices.ts'
 import { addEvent, clockColumns, ticketOf } from './ticket-store.ts'
@@ -73,25 +75,6 @@ async function enabledWorkflows(tx: Tx, companyId: string): Promise<Workflow[]> 
   })
 }
 
-type Former = {
-  id: string
-  workflow_id: string
-  kind: string
-  name: string
-  diff_hash: string
-  state: string
-  item_id: string
-}
-
-/** The tickets that a former plan of the run opened and that may stay: nobody has refused them. */
-async function formerTickets(tx: Tx, runId: string): Promise<Former[]> {
-  return [
-    ...(await tx.db.execute<Former>(sql`
-      select id, workflow_id, kind, name, diff_hash, state, item_id from approval_tickets
-      where run_id = ${runId} and state in ('pending', 'approved') for update`)),
-  ]
-}
-
 async function insertTicket(
   hub: Hub,
   tx: Tx,
@@ -148,9 +131,7 @@ export async function openTickets(
   const notices = new Notices()
   const kept = new Set<string>()
   for (const item of items) {
-    const same = former.filter(
-      ticket => ticket.kind === item.kind && ticket.name === item.name && ticket.diff_hash === item.diffHash,
-    )
+    const same = former.filter(ticket => stillHolds(ticket, item))
     for (const ticket of same) {
       kept.add(ticket.id)
       await tx.db
