@@ -1,7 +1,7 @@
 // What a decision makes of an approval ticket (resources.md; decision G-128): steps one after the other,
 // as many different people as a step asks for, and delegation of one person's say.
 import { approvedAtStep, type Decision, type Delegation, stepOf, type Ticket } from './approval-ticket.ts'
-import { chainOf, isRequester, saysOf } from './may-decide.ts'
+import { chainOf, isRequester, saysOf } from './may-decide-on-ticket.ts'
 
 const LINKS_MAX = 3
 

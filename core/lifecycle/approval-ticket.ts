@@ -1,5 +1,6 @@
 // An approval ticket, its workflow and the decisions of its steps (resources.md; decision G-128). Who
-// may decide: may-decide.ts; what a decision makes of it: approval-steps.ts; what time does: approval-clock.ts.
+// may decide: may-decide-on-ticket.ts; what a decision makes of it: approval-steps.ts; what time does:
+// approval-clock.ts.
 export type Approvers = {
   /** The id of a role. */
   readonly role: string | null

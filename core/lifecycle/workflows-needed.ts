@@ -1,5 +1,5 @@
 // Which approval workflows an item of a run needs (resources.md §7 "Workflow", RES-151, RES-152). Who may then
-// decide: may-decide.ts.
+// decide: may-decide-on-ticket.ts.
 
 export type WorkflowMatch = {
   readonly environments?: readonly string[] | undefined

@@ -1,5 +1,5 @@
 // Who belongs to the approvers of a step now (resources.md R-044): named persons, a role, a team of the company.
-// Who of them may decide, and how many must: core/lifecycle/may-decide.ts.
+// Who of them may decide, and how many must: core/lifecycle/may-decide-on-ticket.ts.
 import { type SQL, sql } from 'drizzle-orm'
 import type { Approvers, StepPeople } from '../../../core/lifecycle/approval-ticket.ts'
 import { holds } from '../notifications/recipients.ts'

@@ -2,7 +2,7 @@
 import { sql } from 'drizzle-orm'
 import { slaDueAtMs } from '../../../core/lifecycle/approval-clock.ts'
 import type { Moved, TicketEffect } from '../../../core/lifecycle/approval-steps.ts'
-import { deciders, isBlocked } from '../../../core/lifecycle/may-decide.ts'
+import { deciders, isBlocked } from '../../../core/lifecycle/may-decide-on-ticket.ts'
 import type { Hub } from '../hub-context.ts'
 import { type ApprovalMessage, tellApproval } from '../notifications/approval-messages.ts'
 import { type ApprovalType, decisionWords } from '../notifications/approval-texts.ts'

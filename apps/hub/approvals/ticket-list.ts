@@ -2,7 +2,7 @@
 import { type AnyColumn, and, desc, eq, type SQL, sql } from 'drizzle-orm'
 import { manifestKindNames } from '../../../core/iac/kind-names.ts'
 import { slaDueAtMs, slaStateOf } from '../../../core/lifecycle/approval-clock.ts'
-import { deciders, isBlocked, mayDecide } from '../../../core/lifecycle/may-decide.ts'
+import { deciders, isBlocked, mayDecide } from '../../../core/lifecycle/may-decide-on-ticket.ts'
 import type { Hub } from '../hub-context.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { approvalTickets } from '../platform/db/schema-iac.ts'

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { slaStateOf, tick } from '../../../core/lifecycle/approval-clock.ts'
 import { decide, delegation } from '../../../core/lifecycle/approval-steps.ts'
 import type { StepPeople, StepRule, Ticket } from '../../../core/lifecycle/approval-ticket.ts'
-import { deciders, isBlocked, mayDecide } from '../../../core/lifecycle/may-decide.ts'
+import { deciders, isBlocked, mayDecide } from '../../../core/lifecycle/may-decide-on-ticket.ts'
 import { workflowsFor } from '../../../core/lifecycle/workflows-needed.ts'
 
 const HOUR_MS = 3_600_000
