@@ -1,5 +1,5 @@
-// Whether the hub counts an agent, its server or a collector as online (document 1 "Agent"; decision G-31). When a
-// silent agent is declared down is decided in core/alerting/evaluate/agent-down.ts.
+// Whether the hub counts an agent and its server as online (document 1 "Agent"; decision G-31). When a silent agent is
+// declared down is decided in core/alerting/evaluate/agent-down.ts.
 import { limits } from '../limits.ts'
 import type { AgentState } from './agent.ts'
 
@@ -19,10 +19,4 @@ export function connectivityOf(
 ): Connectivity {
   if (agent?.state !== 'active' || agent.lastSeenAtMs === null) return 'unknown'
   return nowMs - agent.lastSeenAtMs <= thresholdMs && !hasDownAlert ? 'online' : 'down'
-}
-
-/** A collector is online while its last heartbeat is at most 180 s old. */
-export function collectorStatus(lastHeartbeatAtMs: number | null, nowMs: number): 'online' | 'offline' | 'never' {
-  if (lastHeartbeatAtMs === null) return 'never'
-  return nowMs - lastHeartbeatAtMs <= limits.collectorOnlineMs ? 'online' : 'offline'
 }
