@@ -22,7 +22,8 @@ import {
 import { defineKind, type RowOf, type Write } from '../resources/kind.ts'
 import type { KindInfo } from '../resources/kind-info.ts'
 import { loadBalancerKind } from './load-balancer.ts'
-import { countsOf, isInState, poolStatesSql, poolsNow } from './member-states.ts'
+import { isInState } from './member-states.ts'
+import { countsOf, poolStatesSql, poolsNow } from './pool-states.ts'
 
 export const protocols = ['http', 'https', 'tcp', 'udp'] as const
 const algorithms = ['round_robin', 'least_connections', 'source_hash', 'random'] as const

@@ -26,7 +26,7 @@ import { configFormats, configOf, configResponse, usualFormat } from './device-c
 import { lbMemberKind } from './lb-member.ts'
 import { loadBalancerKind } from './load-balancer.ts'
 import { createPool, membersSchema, poolKind } from './pool-with-members.ts'
-import { statusOf, statusResponse } from './status.ts'
+import { statusOf, statusResponse } from './status-tree.ts'
 
 const TAG = loadBalancerKind.group
 const { view, manage } = loadBalancerKind.info.permissions

@@ -30,7 +30,8 @@ import {
 import { columnNamed, defineKind, type RowOf, type Write } from '../resources/kind.ts'
 import { protocols } from './lb-pool.ts'
 import { loadBalancerKind } from './load-balancer.ts'
-import { isInState, virtualServerStatesSql } from './member-states.ts'
+import { isInState } from './member-states.ts'
+import { virtualServerStatesSql } from './pool-states.ts'
 
 const RULES_MAX = 50
 

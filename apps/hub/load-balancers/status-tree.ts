@@ -20,7 +20,8 @@ import {
 import type { RouteContext } from '../platform/http/route.ts'
 import { poolCounts } from './lb-pool.ts'
 import type { LoadBalancer } from './load-balancer.ts'
-import { countsOf, membersNow, poolsNow, virtualServerStatesSql } from './member-states.ts'
+import { membersNow } from './member-states.ts'
+import { countsOf, poolsNow, virtualServerStatesSql } from './pool-states.ts'
 
 export const statusResponse = named('LoadBalancerStatus', {
   device: reference,
