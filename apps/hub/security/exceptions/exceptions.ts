@@ -2,20 +2,18 @@
 // anybody who may manage withdraws, and time ends them (decisions G-154, G-174, G-177).
 import { randomUUID } from 'node:crypto'
 import { eq, type SQL, sql } from 'drizzle-orm'
-import { DAY_MS } from '../../../../core/limits.ts'
 import { auditByHub, auditRequest } from '../../audit/audit.ts'
 import type { Hub } from '../../hub-context.ts'
 import { securityExceptions } from '../../platform/db/schema-security.ts'
 import { allowLongStatements, inTransaction, type Tx, uuidList } from '../../platform/db/transaction.ts'
-import { ApiError, invalidField } from '../../platform/http/api-error.ts'
-import { words } from '../../platform/http/api-texts.ts'
+import { invalidField } from '../../platform/http/api-error.ts'
 import type { RouteContext } from '../../platform/http/route.ts'
 import { type FindingFilter, findingConditions, hiddenKinds } from '../findings/finding-filter.ts'
 import { addNotice } from '../notices/notices.ts'
 import { changeFindings } from './exception-findings.ts'
 import { type ExceptionRow, exceptionCollection } from './exception-list.ts'
+import { type Decision, refuseDecision, refuseExpiry } from './exception-rules.ts'
 
-const DAYS_MAX = 365
 /** The most findings of one request: all of them are named in one transaction. */
 const FINDINGS_MAX = 500_000
 
@@ -32,17 +30,6 @@ const subjectOf = ({ exception }: ExceptionRow) => ({
   id: exception.id,
   name: exception.reason.slice(0, 100),
 })
-
-function checkExpiry({ type, expires_at }: ExceptionRequest, nowMs: number): void {
-  if (!expires_at) {
-    if (type === 'accepted') throw invalidField('expires_at', 'required')
-    return
-  }
-  const atMs = Date.parse(expires_at)
-  if (atMs <= nowMs) throw invalidField('expires_at', 'future')
-  if (type === 'accepted' && atMs - nowMs > DAYS_MAX * DAY_MS)
-    throw invalidField('expires_at', 'at_most_days', { days: DAYS_MAX })
-}
 
 /** The findings that a request names, as a condition. Findings that are resolved need no exception. */
 function chosen(context: RouteContext, { finding_ids, filter }: ExceptionRequest): SQL {
@@ -66,7 +53,7 @@ async function checkIds(tx: Tx, where: SQL, ids: readonly string[]): Promise<voi
 
 export async function requestException(context: RouteContext, input: ExceptionRequest): Promise<ExceptionRow> {
   const { hub, companyId } = context
-  checkExpiry(input, hub.now())
+  refuseExpiry(input, hub.now())
   const where = chosen(context, input)
   return inTransaction(hub.database.db, async tx => {
     const id = randomUUID()
@@ -94,25 +81,13 @@ export async function requestException(context: RouteContext, input: ExceptionRe
   })
 }
 
-type Decision = 'approve' | 'reject' | 'withdraw'
 const DECIDED = { approve: 'approved', reject: 'rejected', withdraw: 'withdrawn' } as const
-
-/** A pending one can be decided in any way; an approved one can only be withdrawn. */
-function checkState({ exception }: ExceptionRow, decision: Decision, nowMs: number): void {
-  const { status, expiresAt } = exception
-  const isOver = expiresAt !== null && expiresAt.getTime() <= nowMs
-  const state = status === 'pending' && isOver ? 'expired' : status
-  if (state === 'pending' || (state === 'approved' && decision === 'withdraw')) return
-  throw invalidField('status', 'state_refused', { state })
-}
 
 async function decide(context: RouteContext, { exception }: ExceptionRow, decision: Decision): Promise<ExceptionRow> {
   const { hub, companyId, caller } = context
   return inTransaction(hub.database.db, async tx => {
     const before = await exceptionCollection.lock(tx, companyId, exception.id)
-    checkState(before, decision, hub.now())
-    if (decision === 'approve' && before.exception.requestedBy === caller.user.id)
-      throw new ApiError(403, 'forbidden', words('own_exception'))
+    refuseDecision(before, decision, caller.user.id, hub.now())
     const now = new Date(hub.now())
     const { id, status } = before.exception
     await tx.db
