@@ -3,15 +3,9 @@
 import { constants } from 'node:crypto'
 import type { Socket } from 'bun'
 import { type Connection, type ConnectionOptions, HttpConnection } from './http-connection.ts'
-import { plainHead } from './http-response.ts'
+import { BeyondBound, CONNECTIONS_MAX } from './too-many-connections.ts'
 
 const CLOSE_POLL_MS = 20
-/** The bound of a listener that is given none. */
-const CONNECTIONS_MAX = 50_000
-/** Connections beyond the bound that are told so; further ones are closed without a word. */
-const TURNED_AWAY_MAX = 1000
-/** How long a client that was turned away has to read why. */
-const TURNED_AWAY_SECONDS = 5
 /** How long clients have to close connections after they were told that no further response comes. */
 const LINGER_MS = 500
 /** Older protocol versions are switched off. */
@@ -57,30 +51,11 @@ export function assertPortIsFree(hostname: string, port: number): void {
   if (port !== 0) Bun.listen({ hostname, port, socket: { data: () => {} } }).stop(true)
 }
 
-/** A connection beyond the bound: what it sends is read by nobody. */
-const turnedAway: Connection = {
-  isIdle: true,
-  isAwaited: false,
-  receive: () => {},
-  drain: () => {},
-  end: () => {},
-  closed: () => {},
-  finish: () => {},
-}
-const TURNED_AWAY = `${plainHead(503, { 'retry-after': '10', 'content-length': '0', connection: 'close' })}\r\n`
-
 /** Listens at once; throws the system's error when it cannot. */
 export function listenHttp(options: HttpListenerOptions): HttpListener {
   const { connectionsMax = CONNECTIONS_MAX } = options
   const open = new Set<Socket<Connection>>()
-  let turnedAwayCount = 0
-  const turnAway = (socket: Socket<Connection>, isTls: boolean): void => {
-    socket.data = turnedAway
-    turnedAwayCount++
-    if (isTls || turnedAwayCount > TURNED_AWAY_MAX) return void socket.terminate()
-    socket.timeout(TURNED_AWAY_SECONDS)
-    socket.end(TURNED_AWAY)
-  }
+  const beyondBound = new BeyondBound()
   const listen = (port: number, certificate: Certificate | null) => {
     // The types of the runtime know reusePort of node:net only; it is the same option.
     const address = { hostname: options.hostname, port, reusePort: options.reusePort === true || certificate !== null }
@@ -92,13 +67,13 @@ export function listenHttp(options: HttpListenerOptions): HttpListener {
       allowHalfOpen: true,
       socket: {
         open: socket => {
-          if (open.size >= connectionsMax) return turnAway(socket, certificate !== null)
+          if (open.size >= connectionsMax) return beyondBound.turnAway(socket, certificate !== null)
           socket.data = new HttpConnection(socket, options)
           socket.timeout(options.idleSeconds)
           open.add(socket)
         },
         handshake: socket => {
-          if (socket.data !== turnedAway && options.http2 && socket.alpnProtocol === 'h2')
+          if (!beyondBound.has(socket) && options.http2 && socket.alpnProtocol === 'h2')
             socket.data = options.http2(socket, options)
         },
         data: (socket, data) => socket.data.receive(data),
@@ -106,7 +81,7 @@ export function listenHttp(options: HttpListenerOptions): HttpListener {
         end: socket => socket.data.end(),
         close: socket => {
           open.delete(socket)
-          if (socket.data === turnedAway) turnedAwayCount--
+          beyondBound.closed(socket)
           socket.data.closed()
         },
         error: socket => void socket.terminate(),
