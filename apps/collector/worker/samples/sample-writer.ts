@@ -31,9 +31,8 @@ import { runYielding, TimeSlice } from '../../yield-if-due.ts'
 import type { LateCellTracker } from './late-cell-tracker.ts'
 import { BLOCK_BYTES, newPendingBlock, type PendingBlock } from './pending-block.ts'
 import { PendingDefinitions } from './pending-definitions.ts'
+import { areSamplesStored, type Hold } from './when-samples-are-stored.ts'
 
-const BLOCK_WAIT_MS = 1_000
-const LATE_WAIT_MS = 60_000
 /** The shortest retention of any plan. */
 const RETENTION_MIN_MS = 86_400_000
 /** How long storing waits for the hub's answer about retention. Samples do not wait for a silent hub. */
@@ -72,11 +71,7 @@ type SampleWriterOptions = {
   readonly lateCellTracker?: LateCellTracker
   /** Called when samples of a server are stored and visible in the store. */
   readonly onStored?: (server: ServerPoints) => void
-  /**
-   * How long samples are buffered at most, and how many bytes of the bus they may take, since buffered entries stay on
-   * the bus and count against its bound.
-   */
-  readonly hold?: { readonly ms: number; readonly bytes: number }
+  readonly hold?: Hold
   /** How many definitions may wait for the store before the bus is read no further. */
   readonly definitionsMax?: number
   /** How long it rests at most before it looks again; 100 ms by default. */
@@ -348,19 +343,14 @@ export class SampleWriter {
   }
 
   private isDue(): boolean {
-    const { positions, block, bytes, firstAtMs } = this.active
-    if (positions.size === 0 && block.rows === 0) return false
     const { nowMs, hold } = this.options
-    const waitedMs = nowMs() - firstAtMs
-    if (block.bytes >= BLOCK_BYTES || bytes >= (hold?.bytes ?? Number.POSITIVE_INFINITY)) return true
-    // Samples for cells that are computed already are stored soon, so that the pass after the next computes these cells
-    // again.
-    const isLate = block.oldestCellMs + CELL_5M_MS <= this.computedBeforeMs()
-    // A block is buffered for no longer than the writer has run: the first samples after a start are stored soon, and
-    // each block is buffered twice as long as the one before.
-    const ageMs = Math.max(BLOCK_WAIT_MS, firstAtMs - this.startedAtMs)
-    const waitMs = Math.min(hold?.ms ?? BLOCK_WAIT_MS, ageMs, isLate ? LATE_WAIT_MS : Number.POSITIVE_INFINITY)
-    return waitedMs >= waitMs || waitedMs < 0 || this.isFlushing > 0 || this.isReleased
+    return areSamplesStored(this.active, {
+      nowMs: nowMs(),
+      startedAtMs: this.startedAtMs,
+      computedBeforeMs: () => this.computedBeforeMs(),
+      hold,
+      isUrgent: this.isFlushing > 0 || this.isReleased,
+    })
   }
 
   private computedBeforeMs(): number {
