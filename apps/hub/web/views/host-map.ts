@@ -2,7 +2,7 @@
 // metric and marked by its worst alert. A hundred thousand cells go as two characters each; who they are is asked for
 // in windows, for what is pointed at and for the rows of the table that says the same.
 import { metricByName, metrics, type Unit } from '../../../../core/series/catalogue.ts'
-import { cellLevel } from '../cell-level.ts'
+import { cellLevel } from '../cell-characters.ts'
 import type { LiveServer } from '../live/live-servers.ts'
 import type { CollectorState, MetricValues } from '../live/newest-values.ts'
 import {

@@ -2,7 +2,7 @@
 // is an incident, with the file of what pages share, as every page: the bundler would else cut that in two.
 import '../../view.ts'
 import { useMemo, useState } from 'preact/hooks'
-import { NO_LEVEL } from '../../../cell-level.ts'
+import { NO_LEVEL } from '../../../cell-characters.ts'
 import type { IncidentMap } from '../../../views/alert.ts'
 import { alertsWords } from '../../../words/alerts.ts'
 import { mapWords } from '../../../words/map.ts'

@@ -1,10 +1,10 @@
 // Draws a host map on a canvas: fills of all cells level by level, then their marks kind by kind, so that a hundred
 // thousand cells are a few hundred changes of colour.
-import { LEVELS } from '../../../cell-level.ts'
+import { LEVELS } from '../../../cell-characters.ts'
 import { palette } from '../chart/palette.ts'
 import { CAPTION_HEIGHT, type MapBox, type MapCaption, type MapLayout } from './map-layout.ts'
 
-/** A character a cell: its level (`cell-level.ts`), and its mark. */
+/** A character a cell: its level (`cell-characters.ts`), and its mark. */
 export type DrawnGroup = { readonly levels: string; readonly marks: string }
 
 const LEVEL_COUNT = LEVELS.length
