@@ -12,7 +12,7 @@ import { type FindingFilter, findingConditions, hiddenKinds } from '../findings/
 import { addNotice } from '../notices/notices.ts'
 import { changeFindings } from './exception-findings.ts'
 import { type ExceptionRow, exceptionCollection } from './exception-list.ts'
-import { type Decision, refuseDecision, refuseExpiry } from './exception-rules.ts'
+import { type Decision, refuseDecision, refuseExpiry } from './exception-limits.ts'
 
 /** The most findings of one request: all of them are named in one transaction. */
 const FINDINGS_MAX = 500_000
