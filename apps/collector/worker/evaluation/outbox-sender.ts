@@ -1,9 +1,7 @@
 // Sends the outbox to the hub in order (decision G-141): batches of at most 200. A batch is kept and sent again while
-// the hub cannot take it, and halved when the hub refuses it; a single refused event goes into a dead-letter file. An
-// event that alone meets a server error of a hub that takes others is set aside (events-set-aside.ts). Runs in the main
-// thread of a worker.
-
-import { appendFileSync } from 'node:fs'
+// the hub cannot take it, and halved when the hub refuses it; what becomes of a single event that is refused:
+// refused-events.ts. An event that alone meets a server error of a hub that takes others is set aside
+// (events-set-aside.ts). Runs in the main thread of a worker.
 import pTimeout from 'p-timeout'
 import type { Logger } from 'pino'
 import { backoffMs } from '../../../../core/backoff.ts'
@@ -13,6 +11,7 @@ import { judgeBatch } from '../../../hub-link/judge-batch.ts'
 import type { HubClient } from '../../hub-link/hub-client.ts'
 import type { OutboxRow, OutboxStore, SetAsideKey } from '../../store/outbox-store.ts'
 import { type Patience, SetAside, usualPatience } from './events-set-aside.ts'
+import { appendDeadLetter, settledEvents } from './refused-events.ts'
 
 const BACKOFF = { startMs: 1_000, capMs: 60_000 }
 /**
@@ -201,25 +200,15 @@ export class OutboxSender {
     this.failures = 0
   }
 
-  /**
-   * Removes accepted and rejected events from the outbox; logs and counts the rejected ones. An event that the hub
-   * passes over while it names others stays and is sent again: each such response shortens the outbox. A response that
-   * names none of the batch takes the whole of it.
-   */
+  /** Removes accepted and rejected events from the outbox; logs and counts the rejected ones. */
   private async applyVerdict(rows: readonly OutboxRow[], answer: HubResponse): Promise<void> {
     const { store, log, onSent } = this.options
-    const reasons = new Map(
-      listOf(answer, 'rejected').map(entry => [textOf(entry, 'event_id'), textOf(entry, 'reason')]),
-    )
-    const accepted = new Set(listOf(answer, 'accepted'))
-    const refused = rows.filter(row => reasons.has(row.event.event_id))
-    const named = rows.filter(row => accepted.has(row.event.event_id) || reasons.has(row.event.event_id))
-    const settled = named.length > 0 ? named : rows
-    for (const { event } of refused)
-      log.warn({ event_id: event.event_id, reason: reasons.get(event.event_id) }, 'the hub rejected an event')
+    const { refused, settled, isNamed } = settledEvents(rows, answer)
+    for (const { row, reason } of refused)
+      log.warn({ event_id: row.event.event_id, reason }, 'the hub rejected an event')
     if (settled.length < rows.length)
       log.warn({ count: rows.length - settled.length }, 'the hub passed over events of a batch; they are sent again')
-    if (named.length === 0) log.warn({ count: rows.length }, 'the hub took a batch of events and named none of them')
+    if (!isNamed) log.warn({ count: rows.length }, 'the hub took a batch of events and named none of them')
     await store.removeEvents(settled.map(row => row.id))
     if (refused.length < settled.length) onSent('accepted', settled.length - refused.length)
     if (refused.length > 0) onSent('rejected', refused.length)
@@ -239,8 +228,7 @@ export class OutboxSender {
 
   private async deadLetter(row: OutboxRow, cause: string): Promise<void> {
     const { store, log, onSent, deadLetterPath, nowMs } = this.options
-    const line = JSON.stringify({ at: new Date(nowMs()).toISOString(), cause, event: row.event })
-    appendFileSync(deadLetterPath, `${line}\n`, { mode: 0o600 })
+    appendDeadLetter(deadLetterPath, row, cause, nowMs())
     log.error(
       { event_id: row.event.event_id, type: row.event.type, cause },
       'the hub will not take an event; it is in the dead-letter file',
@@ -250,15 +238,4 @@ export class OutboxSender {
   }
 }
 
-const listOf = (answer: HubResponse, field: string): readonly unknown[] => {
-  const list = answer.kind === 'ok' ? answer.data[field] : null
-  return Array.isArray(list) ? list : []
-}
-
 const isServerError = (answer: HubResponse): boolean => answer.kind === 'refused' && answer.status >= 500
-
-function textOf(entry: unknown, field: string): string {
-  if (typeof entry !== 'object' || entry === null) return ''
-  const value = (entry as Record<string, unknown>)[field]
-  return typeof value === 'string' ? value : ''
-}
