@@ -11,8 +11,8 @@ import type { RouteContext } from '../../platform/http/route.ts'
 import { type FindingFilter, findingConditions, hiddenKinds } from '../findings/finding-filter.ts'
 import { addNotice } from '../notices/notices.ts'
 import { changeFindings } from './exception-findings.ts'
-import { type ExceptionRow, exceptionCollection } from './exception-list.ts'
 import { type Decision, refuseDecision, refuseExpiry } from './exception-limits.ts'
+import { type ExceptionRow, exceptionCollection } from './exception-list.ts'
 
 /** The most findings of one request: all of them are named in one transaction. */
 const FINDINGS_MAX = 500_000
