@@ -50,7 +50,7 @@ const makeClient = (changes: Partial<ConstructorParameters<typeof HubClient>[0]>
     log,
     nowMs: Date.now,
     onClockSkew: seconds => metrics.clockSkew.set(seconds),
-    timeoutMs: 2000,
+    timeoutMs: 20_000,
     ...changes,
   })
 
@@ -432,7 +432,7 @@ test('[SYNC-005] [SYNC-007] [SYNC-031] one record that is too large to be read i
   const sync = new FeedSync({
     feed: 'rules',
     intervalMs: 3_600_000,
-    hub: makeClient({ timeoutMs: 20_000 }),
+    hub: makeClient(),
     store: new FileFeedStore(directory, 'rules', log),
     isGone: isGone.rules,
     onApplied: records => void running.push([...records.values()] as unknown as RawRule[]),

@@ -121,7 +121,8 @@ async function beforeWrite({ tx, editor, before, next, given }: Write<DnsZone>):
   // A change names some members; the others stay.
   if (before === null || given.has('soa')) next.soa = { ...usualSoa(next.name), ...before?.soa, ...next.soa }
   next.reverse = isReverseZone(next.name)
-  if (before === null) next.serial = nextSerial(next.serial_policy, 0, now)
+  // A zone that is restored goes on from where it was: secondaries would take no lower one.
+  if (before === null) next.serial = next.serial > 0 ? next.serial : nextSerial(next.serial_policy, 0, now)
   // Both stand in what servers answer, as records do.
   else if (next.default_ttl !== before.default_ttl || !isDeepStrictEqual(next.soa, before.soa))
     if (await isFirstChange(tx, before.id)) next.serial = nextSerial(next.serial_policy, before.serial, now)
