@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { sql } from 'drizzle-orm'
 import type { Browser, Page } from 'playwright-core'
+import { notificationsIdle } from '../../api/alert-event.ts'
 import { type Json, type Tenant, TestHub } from '../../api/hub-harness.ts'
 import { SimulatedAgent } from '../../support/simulated-agent.ts'
 import { type SiteProcess, startSiteProcess } from '../../support/site.ts'
@@ -164,6 +165,8 @@ test('alerts of seven days stand by day and severity, of all and of each group; 
   await newAlert(tenant, collector, ids[0] ?? '', 'critical')
   await newAlert(tenant, collector, ids[1] ?? '', 'warning')
   await newIncident(tenant, collector, ids)
+  // Who opens the page is somebody else, and is told of what comes later.
+  await notificationsIdle(hub)
   await hub.hub.database.db.execute(sql`update monitoring_alerts set opened_at = opened_at - interval '3 days'
     where company_id = ${tenant.companyId} and severity = 'warning'`)
   const page = await open(tenant)
