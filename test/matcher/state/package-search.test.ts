@@ -153,7 +153,8 @@ test('[MAT-205] a search whose time is up says what it has and where to go on, a
     pages.push(page.items.map(row => row.server_id))
     after = page.nextAfter
   } while (after !== null && pages.length < 20)
-  expect(pages.length).toBeGreaterThan(4)
+  // How many is up to the index, which may be there before all hosts were gone through.
+  expect(pages.length).toBeGreaterThan(1)
   expect(pages.flat()).toEqual(hosts.map(serverId).toSorted())
   await at.state.close()
 })
