@@ -215,11 +215,8 @@ test('a silence is found by its server, is ended, and is made again as it was', 
   const rule_ids: string[] = []
   for (const name of ['Zone of load', 'Area of load', 'Load that was']) {
     const load = {
-      kind: 'threshold',
-      scope: { all: true },
-      metric: 'cpu_usage_percent',
-      operator: '>',
-      severity: 'warning',
+      ...{ kind: 'threshold', scope: { all: true }, metric: 'cpu_usage_percent' },
+      ...{ operator: '>', severity: 'warning' },
     }
     rule_ids.push((await tenant.call('POST', '/monitoring/rules', { ...load, name, threshold: 90 })).body.data.id)
   }
@@ -593,12 +590,9 @@ test('markup, marks that turn the direction, emoji and formulas in names are tex
   await page.context().close()
 }, 120_000)
 
-// The last one: a hub that has had no answer several times does not ask for half a minute.
+// The last one, since a hub that had no answer several times does not ask for half a minute.
 test('the chart of an alert says that the collector does not answer, and not that there is nothing', async () => {
-  const before = admin.answer
   admin.answer = () => ({ status: 503, body: {} })
   const { page } = await visit(`/alerts/${(await newAlert('unanswered')).alert.id}`)
   await page.getByText('The collector does not answer', { exact: true }).waitFor()
-  admin.answer = before
-  await page.context().close()
 })
