@@ -54,7 +54,7 @@ test('[STO-001] whoever looks into the store finds the points as they were, in r
   for (const [id, times, values] of rows) {
     const run = runs[Number(id) % OLDER_FROM]!
     expect([seed, id, Array.isArray(times) && times.map(Number)]).toEqual([seed, id, run.map(([tsMs]) => tsMs)])
-    // The engine divides as this program does, so that no digit differs.
-    expect([seed, id, values]).toEqual([seed, id, run.map(([, value]) => value)])
+    // The engine divides as this program does, so that no digit differs; among decimals there is one zero.
+    expect([seed, id, values]).toEqual([seed, id, run.map(([, value]) => value + 0)])
   }
 })
