@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { addUpFindingCounts } from '../../../apps/hub/security/findings/finding-page.ts'
 import { parseFilter, termText } from '../../../apps/hub/web/address/filter-language.ts'
-import { type Json, type Tenant, TestHub } from '../../api/hub-harness.ts'
+import { type Json, type Tenant, TestHub, until } from '../../api/hub-harness.ts'
 import { enroll, eventOf, findingPayload, type Host, opened, scannedPayload, send } from '../../api/security-event.ts'
 import { closeContexts, violationsOf, visitAs } from '../browser.ts'
 import { treeFault } from '../page-trees.ts'
@@ -315,7 +315,11 @@ test('[SECU-009] what matches is exported from the page: it says that the file i
 
   await page.unroute('**/web/view/findings-export*')
   await page.route('**/web/view/findings-export*', async route => {
-    await hub.hub.database.client`update security_exports set status = 'failed'`
+    const sql = hub.hub.database.client
+    // Once it is made, since what makes it would say so afterwards.
+    const inWork = () => sql`select id from security_exports where status in ('queued', 'running')`
+    await until('the export to be over', async () => (await inWork()).length === 0)
+    await sql`update security_exports set status = 'failed'`
     await route.continue()
   })
   await csv.click()
