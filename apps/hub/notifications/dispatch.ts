@@ -242,20 +242,18 @@ const GATHER_MS = 500
 
 /** Tells the company of all that is in its outbox; of several that begin soon after another one the first does it. */
 function dispatchOfCompanies(hub: Hub): (companyId: string) => Promise<void> {
-  const justTold = new LRUCache<string, number>({ max: 10_000, ttl: GATHER_MS })
+  const justTold = new LRUCache<string, true>({ max: 10_000, ttl: GATHER_MS })
   const waiting = new Set<string>()
   return async companyId => {
     if (waiting.has(companyId)) return
-    const toldMs = justTold.get(companyId)
-    if (toldMs !== undefined) {
-      waiting.add(companyId)
-      await setTimeout(Math.max(0, toldMs + GATHER_MS - performance.now()))
-      waiting.delete(companyId)
-    }
+    waiting.add(companyId)
+    await setTimeout(Math.max(0, justTold.getRemainingTTL(companyId)))
+    // From here on what is written is for the next one.
+    waiting.delete(companyId)
     while (await dispatchSome(hub, companyId)) {
       // Each round is a transaction of its own.
     }
-    justTold.set(companyId, performance.now())
+    justTold.set(companyId, true)
   }
 }
 
