@@ -80,7 +80,7 @@ describe('layers', () => {
               (specifier === 'semver' && file.path === 'core/agent/version.ts') ||
               (specifier === 're2js' && file.path === 'core/alerting/rules/regex.ts') ||
               (specifier === '@sinclair/typebox' && file.path === 'core/matching/report-schema.ts') ||
-              (specifier === 'node:crypto' && /^core\/(series\/sha256|matching\/digest)\.ts$/.test(file.path)) ||
+              (specifier === 'node:crypto' && /^core\/(series\/sha256|matching\/finding-key)\.ts$/.test(file.path)) ||
               (specifier === '#sha256' && file.path === 'core/series/hash.ts')
             return isAllowed
               ? []

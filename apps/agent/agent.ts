@@ -21,7 +21,7 @@ import { CollectorClient } from './transport/collector-client.ts'
 import { forgetMove, readMove } from './transport/collector-move.ts'
 import { enroll } from './transport/enroll.ts'
 import { Installation } from './update/installation.ts'
-import { type OwnTrial, ownTrial, tryStagedVersion } from './update/update-trial.ts'
+import { type OwnTrial, ownTrial, tryStagedVersion } from './update/run-update-trial.ts'
 
 export type StartOptions = {
   readonly options: AgentOptions

@@ -7,7 +7,7 @@ import { parse } from 'yaml'
 import { type Check, parseCheck, type RawCheck } from '../../core/agent/check.ts'
 import { filterFault } from '../../core/agent/filters.ts'
 import { type AgentSettings, settingsFault } from '../../core/agent/remote-config.ts'
-import { UPDATE_TRIAL_MS } from '../../core/agent/update-record.ts'
+import { UPDATE_TRIAL_MS } from '../../core/agent/update-trial.ts'
 import {
   boolean,
   type Config,

@@ -1,6 +1,6 @@
 // CPU, load and uptime of a Linux host, from the text of /proc/stat, /proc/loadavg and /proc/uptime (metrics.md 1-15,
 // 53).
-import { type CounterReading, counterDeltas, fieldsOfLines, numbersFrom, windowSeconds } from './counters.ts'
+import { type CounterReading, counterDeltas, fieldsOfLines, numbersFrom, windowSeconds } from './counter-rates.ts'
 import { plain, type Sample } from './requests-of-cycles.ts'
 
 /** user, nice, system, idle, iowait, irq, softirq, steal. Guest time is already included in user and nice. */

@@ -1,6 +1,6 @@
 // File systems and block devices of a Linux host, from /proc/self/mountinfo, statfs(2) and /proc/diskstats
 // (metrics.md 29-43). Used percent = used / (used + available to users), as df.
-import { type CounterReading, counterDeltas, fieldsOfLines, numbersFrom, windowSeconds } from './counters.ts'
+import { type CounterReading, counterDeltas, fieldsOfLines, numbersFrom, windowSeconds } from './counter-rates.ts'
 import { isFileSystemReported, type NameFilter } from './filters.ts'
 import type { Sample } from './requests-of-cycles.ts'
 

@@ -1,6 +1,6 @@
 // Memory and swap of a Linux host, from the text of /proc/meminfo and /proc/vmstat (metrics.md 16-28).
 // Memory used = total - available.
-import { type CounterReading, counterDeltas, fieldsOfLines, windowSeconds } from './counters.ts'
+import { type CounterReading, counterDeltas, fieldsOfLines, windowSeconds } from './counter-rates.ts'
 import { plain, type Sample } from './requests-of-cycles.ts'
 
 const KIB = 1024

@@ -1,6 +1,6 @@
 // Network interfaces and local sockets of a Linux host, from /proc/net/dev, /sys/class/net and /proc/net/{tcp,udp}
 // (metrics.md 44-52, 55).
-import { type CounterReading, counterDeltas, fieldsOfLines, numbersFrom, windowSeconds } from './counters.ts'
+import { type CounterReading, counterDeltas, fieldsOfLines, numbersFrom, windowSeconds } from './counter-rates.ts'
 import type { Sample } from './requests-of-cycles.ts'
 
 /** Metric -> column of /proc/net/dev after the colon. */

@@ -1,6 +1,6 @@
 // The life of an agent record in the hub: which state enrollment gives it (document 1 "Agent state"; decisions G-24,
 // G-26).
-// When it counts as online stands in agent-connectivity.ts, what a rotation of its token does in token-rotation.ts.
+// When it counts as online stands in agent-shown-online.ts, what a rotation of its token does in token-rotation.ts.
 
 export const agentStates = ['pending', 'active', 'revoked'] as const
 export type AgentState = (typeof agentStates)[number]

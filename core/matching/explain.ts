@@ -2,10 +2,10 @@
 // and as data (MAT-232). Decides nothing itself: it asks what matching asks.
 import type { AdvisoryReader, Affected, Rule } from './advisory.ts'
 import type { MatchStatus, ReleaseSupport } from './finding-event.ts'
-import { type HostInfo, type HostMatch, hostMatch } from './host-match.ts'
 import { ecosystemOf } from './host-release.ts'
 import { isRunning } from './kernel-names.ts'
 import type { MatchOptions } from './match-options.ts'
+import { type HostInfo, type HostMatch, hostMatch } from './match-status.ts'
 import { instancesOfReport, type PackageInstance } from './package-instance.ts'
 import type { Report } from './report-schema.ts'
 import {

@@ -3,8 +3,8 @@
 
 import type { FindingColumns, ResolvedReason } from './finding-event.ts'
 import { distroOf } from './findings-of-host.ts'
-import type { HostInfo, HostMatch } from './host-match.ts'
 import { isKernelImage, isRunning } from './kernel-names.ts'
+import type { HostInfo, HostMatch } from './match-status.ts'
 import type { PackageInstance } from './package-instance.ts'
 import { packageKeyOf } from './rows-of-instance.ts'
 import { isThirdParty } from './third-party.ts'

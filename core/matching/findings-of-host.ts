@@ -2,9 +2,9 @@
 // make one finding a vulnerability, and of a kernel only the image that runs counts.
 import type { AdvisoryReader } from './advisory.ts'
 import type { FindingColumns, FindingPackage, MatchStatus, ReleaseSupport } from './finding-event.ts'
-import { type HostInfo, type HostMatch, hostMatch, releaseEndFinding } from './host-match.ts'
 import { isRunning, replacesAtReboot } from './kernel-names.ts'
 import type { MatchOptions } from './match-options.ts'
+import { type HostInfo, type HostMatch, hostMatch, releaseEndFinding } from './match-status.ts'
 import type { PackageInstance } from './package-instance.ts'
 import type { ScanErrorCode } from './report-schema.ts'
 import { lookUpOf, type Matched } from './rows-of-instance.ts'

@@ -1,6 +1,6 @@
 // What /proc says, turned into samples: percentages, sizes and rates as pure functions of two readings.
 import { expect, test } from 'bun:test'
-import { keptReading } from '../../core/agent/counters.ts'
+import { keptReading } from '../../core/agent/counter-rates.ts'
 import { compileFilter } from '../../core/agent/filters.ts'
 import { cpuSamples, loadSamples, parseCpuInfo, parseProcStat, uptimeSamples } from '../../core/agent/proc-cpu.ts'
 import {

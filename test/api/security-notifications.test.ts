@@ -6,7 +6,7 @@ import { forgetOldFindings } from '../../apps/hub/security/finding-retention.ts'
 import { noteDigests } from '../../apps/hub/security/notices/digest.ts'
 import { watchSecurity } from '../../apps/hub/security/notices/due-notices.ts'
 import { tellSecurityNotices } from '../../apps/hub/security/notices/tell-notices.ts'
-import { securityEventTypes } from '../../core/lifecycle/security-event.ts'
+import { securityEventTypes } from '../../core/lifecycle/security-event-severity.ts'
 import { type Json, type Tenant, TestHub, until } from './hub-harness.ts'
 import { finding, seedFindings, seedHost } from './security-rig.ts'
 

@@ -1,7 +1,7 @@
 // The collectors of a Linux host: each reads its files, keeps its last reading, and leaves the arithmetic to
 // core/agent.
-import type { CounterReading } from '../../../core/agent/counters.ts'
-import { keptReading } from '../../../core/agent/counters.ts'
+import type { CounterReading } from '../../../core/agent/counter-rates.ts'
+import { keptReading } from '../../../core/agent/counter-rates.ts'
 import { filterCompiler, isBlockDeviceReported, isInterfaceReported } from '../../../core/agent/filters.ts'
 import { type CpuReading, cpuSamples, loadSamples, parseProcStat, uptimeSamples } from '../../../core/agent/proc-cpu.ts'
 import {

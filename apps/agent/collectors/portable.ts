@@ -1,7 +1,7 @@
 // CPU, memory and uptime where there is no /proc: what the runtime knows of any operating system. Only metrics that the
 // catalogue has for all platforms leave here, so load averages stay a matter of Linux (metrics.md).
 import { cpus, freemem, totalmem, uptime } from 'node:os'
-import { keptReading } from '../../../core/agent/counters.ts'
+import { keptReading } from '../../../core/agent/counter-rates.ts'
 import { type CpuReading, cpuSamples } from '../../../core/agent/proc-cpu.ts'
 import { plain, type Sample } from '../../../core/agent/requests-of-cycles.ts'
 import { metricByName } from '../../../core/series/catalogue.ts'

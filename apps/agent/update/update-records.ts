@@ -1,10 +1,5 @@
 // The file update.json of the state directory: the update on trial, and the versions that failed.
-import {
-  type FailedVersion,
-  noUpdates,
-  type UpdateRecord,
-  type UpdateTrial,
-} from '../../../core/agent/update-record.ts'
+import { type FailedVersion, noUpdates, type UpdateRecord, type UpdateTrial } from '../../../core/agent/update-trial.ts'
 import type { StateDir } from '../state/state-dir.ts'
 
 const FILE = 'update.json'

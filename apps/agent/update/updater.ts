@@ -3,7 +3,7 @@
 // would do.
 import { fromBinary } from '@bufbuild/protobuf'
 import { actionFor } from '../../../core/agent/response-action.ts'
-import { isVersionFailed } from '../../../core/agent/update-record.ts'
+import { isVersionFailed } from '../../../core/agent/update-trial.ts'
 import { type Manifest, signedManifestText, updateVerdict } from '../../../core/agent/update-verdict.ts'
 import { type UpdateManifest, UpdateManifestSchema } from '../../../proto/gen/svc/agent/v1/agent_pb.ts'
 import type { AgentParts } from '../agent-parts.ts'

@@ -1,7 +1,7 @@
 // Agents as people see them (decision G-25). Token hashes never leave this file towards people.
 import { desc, eq, type SQL, sql } from 'drizzle-orm'
 import { agentStates } from '../../../core/lifecycle/agent.ts'
-import { connectivityOf } from '../../../core/lifecycle/agent-connectivity.ts'
+import { connectivityOf } from '../../../core/lifecycle/agent-shown-online.ts'
 import { agents, collectors, servers } from '../platform/db/schema.ts'
 import { collection, equals, filter, ofCompany, search } from '../platform/http/collection.ts'
 import { flag, flagOf, oneOf, uuid } from '../platform/http/request-schema.ts'

@@ -1,5 +1,5 @@
 // Whether agents, and so their servers, are online, down or unknown, for queries that choose or count: `connectivityOf`
-// of core/lifecycle/agent-connectivity.ts as SQL. Lists, counts, health blocks and the live page all say what one of
+// of core/lifecycle/agent-shown-online.ts as SQL. Lists, counts, health blocks and the live page all say what one of
 // these two says.
 import { type SQL, sql } from 'drizzle-orm'
 import type { Hub } from '../hub-context.ts'

@@ -1,7 +1,7 @@
 // Collectors as super administrators manage them (decision G-33). A collector has a service user, whose token is
 // revoked with the collector.
 import { asc, eq } from 'drizzle-orm'
-import { collectorStatus } from '../../../core/lifecycle/collector-status.ts'
+import { collectorStatus } from '../../../core/lifecycle/collector-shown-online.ts'
 import { auditRequest } from '../audit/audit.ts'
 import { recorded } from '../audit/change-with-audit.ts'
 import { createCollector } from '../identity/accounts.ts'

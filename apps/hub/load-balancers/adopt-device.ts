@@ -1,7 +1,12 @@
 // Makes the hub's record what a device has: what was compared is created, changed and removed, of origin import.
 import { sql } from 'drizzle-orm'
 import type { Unchecked } from '../../../core/json-object.ts'
-import type { DeviceMember, MemberPair, PoolPair, VirtualServerPair } from '../../../core/load-balancing/device-view.ts'
+import type {
+  DeviceMember,
+  MemberPair,
+  PoolPair,
+  VirtualServerPair,
+} from '../../../core/load-balancing/device-difference.ts'
 import type { Tx } from '../platform/db/transaction.ts'
 import { ApiError } from '../platform/http/api-error.ts'
 import type { Editor } from '../resources/editor.ts'

@@ -1,5 +1,5 @@
 // A device by the way the hub reads it.
-import type { DeviceView } from '../../../core/load-balancing/device-view.ts'
+import type { DeviceView } from '../../../core/load-balancing/device-difference.ts'
 import type { AdminState } from '../../../core/load-balancing/state-names.ts'
 import type { Editor } from '../resources/editor.ts'
 import { RunFailed } from '../resources/runs.ts'

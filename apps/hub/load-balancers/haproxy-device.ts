@@ -7,7 +7,7 @@ import type {
   DevicePool,
   DeviceView,
   DeviceVirtualServer,
-} from '../../../core/load-balancing/device-view.ts'
+} from '../../../core/load-balancing/device-difference.ts'
 import type { AdminState, MemberState } from '../../../core/load-balancing/state-names.ts'
 import { plainAddress } from '../../../core/network/ip-address.ts'
 import { RunFailed } from '../resources/runs.ts'

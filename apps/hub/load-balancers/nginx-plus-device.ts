@@ -1,7 +1,7 @@
 // NGINX Plus by its API (https://nginx.org/en/docs/http/ngx_http_api_module.html): upstreams of http and stream. It
 // does not tell where its servers listen.
 import { isObject, type Unchecked } from '../../../core/json-object.ts'
-import type { DeviceMember, DevicePool, DeviceView } from '../../../core/load-balancing/device-view.ts'
+import type { DeviceMember, DevicePool, DeviceView } from '../../../core/load-balancing/device-difference.ts'
 import type { AdminState, MemberState } from '../../../core/load-balancing/state-names.ts'
 import { plainAddress } from '../../../core/network/ip-address.ts'
 import { RunFailed } from '../resources/runs.ts'

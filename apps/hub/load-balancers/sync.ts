@@ -10,7 +10,7 @@ import {
   type KnownPool,
   type KnownVirtualServer,
   type MemberPair,
-} from '../../../core/load-balancing/device-view.ts'
+} from '../../../core/load-balancing/device-difference.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { inTransaction, type Tx } from '../platform/db/transaction.ts'
 import { setConditions } from '../resources/conditions.ts'

@@ -1,7 +1,11 @@
 // Security events to the people and systems that are told of them (decision G-162; document 3, Events): one message to
 // each person, however many findings it is about, and webhooks with what it is about one by one. Never values of
 // secrets, paths or previews: webhooks get the members that the caller has named, and texts are filled from names.
-import { permissionToHear, type SecurityEventType, securitySeverities } from '../../../core/lifecycle/security-event.ts'
+import {
+  permissionToHear,
+  type SecurityEventType,
+  securitySeverities,
+} from '../../../core/lifecycle/security-event-severity.ts'
 import type { Hub } from '../hub-context.ts'
 import type { Tx } from '../platform/db/transaction.ts'
 import type { Attributes } from './choose-channels.ts'

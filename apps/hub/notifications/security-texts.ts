@@ -1,6 +1,6 @@
 // The texts of security events, in both languages; a company can replace each. What is listed by names ({vuln_id},
 // {server}) is cut after a few.
-import type { SecurityEventType } from '../../../core/lifecycle/security-event.ts'
+import type { SecurityEventType } from '../../../core/lifecycle/security-event-severity.ts'
 
 type Template = { readonly title: string; readonly body: string }
 

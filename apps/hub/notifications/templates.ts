@@ -1,7 +1,7 @@
 // The texts of notifications by event type and language; a company can replace each (decision G-104).
 import { and, eq } from 'drizzle-orm'
 import { type NotifyType, notifyTypes } from '../../../core/lifecycle/alert.ts'
-import { securityEventTypes } from '../../../core/lifecycle/security-event.ts'
+import { securityEventTypes } from '../../../core/lifecycle/security-event-severity.ts'
 import { auditRequest } from '../audit/audit.ts'
 import type { Hub } from '../hub-context.ts'
 import type { Executor } from '../platform/db/connect.ts'

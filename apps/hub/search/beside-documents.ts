@@ -1,7 +1,7 @@
 // What search finds without documents of its own. A document for each alert would cost more than all else that its
 // event costs, so active alerts are found by the documents of their rules and servers. Collectors are of no company.
 import { type SQL, sql } from 'drizzle-orm'
-import { collectorStatus } from '../../../core/lifecycle/collector-status.ts'
+import { collectorStatus } from '../../../core/lifecycle/collector-shown-online.ts'
 import { activeStates } from '../alerts/alert-list.ts'
 import type { Db } from '../platform/db/connect.ts'
 import { likePattern } from '../platform/db/page-of-rows.ts'

@@ -11,7 +11,7 @@ import {
   serverStatusPath,
 } from '../../../core/admin-api/status.ts'
 import type { AgentState } from '../../../core/lifecycle/agent.ts'
-import { connectivityOf } from '../../../core/lifecycle/agent-connectivity.ts'
+import { connectivityOf } from '../../../core/lifecycle/agent-shown-online.ts'
 import { isActiveDownAlert } from '../agents/connectivity-sql.ts'
 import { openAlertsOf, presentAlerts } from '../alerts/alert-list.ts'
 import type { CollectorResponse } from '../collectors/collector-client.ts'

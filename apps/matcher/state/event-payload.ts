@@ -1,6 +1,7 @@
 // Waiting events → events as the hub takes them (document 3, MAT-148, MAT-155, MAT-162).
-import { eventId, findingKey } from '../../../core/matching/digest.ts'
+
 import type { FindingColumns, SecurityEvent } from '../../../core/matching/finding-event.ts'
+import { eventId, findingKey } from '../../../core/matching/finding-key.ts'
 import type { ScanBody } from './apply-report.ts'
 import type { HostRow } from './host-rows.ts'
 import type { StateParts } from './state-parts.ts'

@@ -2,7 +2,7 @@
 
 import { findingChanges } from '../../../core/matching/finding-changes.ts'
 import type { FindingColumns } from '../../../core/matching/finding-event.ts'
-import type { HostMatch } from '../../../core/matching/host-match.ts'
+import type { HostMatch } from '../../../core/matching/match-status.ts'
 import type { FindingContents } from './finding-contents.ts'
 import type { InstanceRows } from './instance-rows.ts'
 import type { OpenFindings } from './open-findings.ts'

@@ -2,7 +2,7 @@
 // MatcherState. All that is returned is on the disk when it is returned; nothing here opens a connection.
 import type { AdvisoryReader, Affected, Vulnerability } from '../../../core/matching/advisory.ts'
 import type { MatchStatus, SecurityEvent } from '../../../core/matching/finding-event.ts'
-import type { HostInfo } from '../../../core/matching/host-match.ts'
+import type { HostInfo } from '../../../core/matching/match-status.ts'
 import type { PackageInstance } from '../../../core/matching/package-instance.ts'
 import type { Report } from '../../../core/matching/report-schema.ts'
 

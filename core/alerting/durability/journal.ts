@@ -2,8 +2,9 @@
 // the worker loads the snapshot, then the journal, and then replays the bus. A state that the journal restored ignores
 // the bus up to the journal record's position. So the replay emits no transition a second time, and none that differs
 // from the first one (with the snapshot alone, the replay would judge those samples under the present rules and clock).
-import { addState, stateOf } from '../rules/binding.ts'
+
 import { NO_SIGNATURE, slotOfSaved } from '../rules/rule-slots.ts'
+import { addState, stateOf } from '../rules/rules-of-series.ts'
 import type { EvaluationState } from '../state/evaluation-state.ts'
 import { forgetServer, removeState } from '../state/removal.ts'
 import { type ServerSeries, UNDEFINED } from '../state/server-series.ts'

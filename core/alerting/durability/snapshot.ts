@@ -12,8 +12,8 @@
 // beside the snapshots (SeriesDictionary).
 import { DAY_MS } from '../../limits.ts'
 import type { FlapState } from '../evaluate/flapping.ts'
-import { addState } from '../rules/binding.ts'
 import { NO_SIGNATURE, slotOfSaved } from '../rules/rule-slots.ts'
+import { addState } from '../rules/rules-of-series.ts'
 import type { EvaluationState } from '../state/evaluation-state.ts'
 import type { Presence, ServerSeries } from '../state/server-series.ts'
 import { FIRING, NO_ROW, OK, PENDING } from '../state/state-table.ts'

@@ -3,7 +3,7 @@
 // repeats exactly what happened.
 import type { EntryReader } from '../../bus/entry.ts'
 import { rebindServer } from '../rules/apply-rule-change.ts'
-import { bindSeen } from '../rules/binding.ts'
+import { bindSeen } from '../rules/rules-of-series.ts'
 import type { EvaluationState } from '../state/evaluation-state.ts'
 import { dropIdleSeries } from '../state/removal.ts'
 import { FIRING, NO_ROW, OK } from '../state/state-table.ts'

@@ -8,10 +8,10 @@ import { forgetServer, removeState } from '../state/removal.ts'
 import { labelsOf } from '../state/series-dictionary.ts'
 import { type ServerSeries, TO_BIND } from '../state/server-series.ts'
 import { FIRING, NO_ROW } from '../state/state-table.ts'
-import { bindSeries, isInScope } from './binding.ts'
 import { matchesLabels } from './matches-labels.ts'
 import type { CompiledRule } from './rule.ts'
 import type { CompanyRules } from './rule-set.ts'
+import { bindSeries, isInScope } from './rules-of-series.ts'
 
 /**
  * Binds a server to the present rules of its company: closes alerts that the change ends, keeps states that it leaves

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { serverStatusOfRecord, stateAtEnrollment } from '../../../core/lifecycle/agent.ts'
-import { connectivityOf } from '../../../core/lifecycle/agent-connectivity.ts'
-import { collectorStatus } from '../../../core/lifecycle/collector-status.ts'
+import { connectivityOf } from '../../../core/lifecycle/agent-shown-online.ts'
+import { collectorStatus } from '../../../core/lifecycle/collector-shown-online.ts'
 import { rotateToken, type TokenPair } from '../../../core/lifecycle/token-rotation.ts'
 
 const NOW = 1_800_000_000_000

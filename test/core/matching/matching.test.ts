@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import type { AdvisoryReader, Rule } from '../../../core/matching/advisory.ts'
-import { findingKey } from '../../../core/matching/digest.ts'
+import { findingKey } from '../../../core/matching/finding-key.ts'
 import { DEFAULT_MATCH_OPTIONS, type MatchOptions } from '../../../core/matching/match-options.ts'
 import { matchReport } from '../../../core/matching/match-report.ts'
 import { instancesOfReport } from '../../../core/matching/package-instance.ts'

@@ -1,7 +1,7 @@
 // What waits for the hub: numbers that grow, batches in order, dead letters, resyncs, purges and the bound.
 import { describe, expect, test } from 'bun:test'
 import { openState } from '../../../apps/matcher/state/open-state.ts'
-import { eventId } from '../../../core/matching/digest.ts'
+import { eventId } from '../../../core/matching/finding-key.ts'
 import { advisories, rule } from './advisories.ts'
 import { companyId, FleetSite, HOUR_MS, hostId, report, scanHost, serverId, wordsOf } from './fleet-site.ts'
 import { stateOptions } from './state-options.ts'

@@ -3,9 +3,9 @@
 
 import type { RuleAlerting, SeriesAlerting } from '../../../../core/admin-api/alerting.ts'
 import { type EvaluatedRule, violates } from '../../../../core/alerting/evaluate/evaluate-sample.ts'
-import { isInScope } from '../../../../core/alerting/rules/binding.ts'
 import { matchesLabels } from '../../../../core/alerting/rules/matches-labels.ts'
 import type { CompiledRule } from '../../../../core/alerting/rules/rule.ts'
+import { isInScope } from '../../../../core/alerting/rules/rules-of-series.ts'
 import type { EvaluationState } from '../../../../core/alerting/state/evaluation-state.ts'
 import { labelsOf, shownKey } from '../../../../core/alerting/state/series-dictionary.ts'
 import type { ServerSeries } from '../../../../core/alerting/state/server-series.ts'

@@ -1,6 +1,6 @@
 // What people are to be told of security, written in the transaction that made it so, and told after it.
 import { sql } from 'drizzle-orm'
-import type { SecurityEventType } from '../../../../core/lifecycle/security-event.ts'
+import type { SecurityEventType } from '../../../../core/lifecycle/security-event-severity.ts'
 import type { Hub } from '../../hub-context.ts'
 import type { Tx } from '../../platform/db/transaction.ts'
 

@@ -1,7 +1,7 @@
 // Notices become messages: all of one type that a company has waiting are one message, so that a first scan of a fleet
 // is no flood of bells. Taking the notices and writing the messages is one transaction.
 import { sql } from 'drizzle-orm'
-import { type SecurityEventType, securityEventTypes } from '../../../../core/lifecycle/security-event.ts'
+import { type SecurityEventType, securityEventTypes } from '../../../../core/lifecycle/security-event-severity.ts'
 import type { Hub } from '../../hub-context.ts'
 import type { Attributes } from '../../notifications/choose-channels.ts'
 import { type SecurityMessage, tellSecurity } from '../../notifications/security-messages.ts'

@@ -1,6 +1,6 @@
-// What an agent remembers of its updates: the one on trial, and the versions that were rolled back (document 3
+// How long a new version of an agent is on trial, and for how long one that failed is not tried again (document 3
 // "Proposed update-manifest extension": one accepted batch within 5 minutes, else the old binary, and the version
-// failed for 24 hours).
+// failed for 24 hours). The trial itself: apps/agent/update/run-update-trial.ts.
 import { DAY_MS } from '../limits.ts'
 
 /** How long the new version has for one accepted batch. */

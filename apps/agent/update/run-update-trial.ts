@@ -2,7 +2,7 @@
 // that the collector accepts, else the old binary is restored. The old program stays as the watcher, because a version
 // that does not even start cannot judge itself; only after a power cut or a killed watcher the new version watches
 // itself.
-import { trialAtStart, type UpdateRecord, type UpdateTrial, withFailed } from '../../../core/agent/update-record.ts'
+import { trialAtStart, type UpdateRecord, type UpdateTrial, withFailed } from '../../../core/agent/update-trial.ts'
 import type { AgentParts } from '../agent-parts.ts'
 import type { Alarm } from '../clock.ts'
 import { agentVersion } from '../config.ts'
