@@ -4,11 +4,11 @@ import {
   type Attributes,
   bellsOf,
   devicesOf,
-  mailboxesOf,
   reaches,
   type ToTell,
   webhooksOf,
 } from '../../apps/hub/notifications/choose-channels.ts'
+import { mailboxesOf } from '../../apps/hub/notifications/one-message-a-mailbox.ts'
 import type { Recipient } from '../../apps/hub/notifications/recipients.ts'
 
 const LEVELS = ['info', 'warning', 'critical'] as const

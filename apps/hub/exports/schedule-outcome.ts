@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { sql } from 'drizzle-orm'
 import type { Hub } from '../hub-context.ts'
 import { ringLater } from '../notifications/bell.ts'
-import { addBellRows, type BellRow } from '../notifications/dispatch.ts'
+import { addBellRows, type BellRow } from '../notifications/bell-rows.ts'
 import { languageOf } from '../notifications/templates.ts'
 import { type Tx, uuidList } from '../platform/db/transaction.ts'
 

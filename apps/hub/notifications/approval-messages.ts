@@ -2,7 +2,8 @@
 // tickets of a run it is about, and webhooks with all of them.
 import type { Hub } from '../hub-context.ts'
 import type { Tx } from '../platform/db/transaction.ts'
-import { type ApprovalType, approvalSeverities } from './approval-texts.ts'
+import { approvalSeverities } from './approval-severities.ts'
+import type { ApprovalType } from './approval-texts.ts'
 import { loadChannelPreferences } from './deliveries.ts'
 import { type Message, tellMessages } from './messages.ts'
 import { type Recipient, recipientsOf } from './recipients.ts'

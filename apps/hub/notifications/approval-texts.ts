@@ -1,7 +1,6 @@
 // The texts of approvals, in both languages (resources.md R-050); a company can replace each. Tickets are listed by
 // name,
 // cut after a few.
-import type { Severity } from '../../../core/alerting/rules/rule.ts'
 
 export const approvalTypes = [
   'approval.requested',
@@ -12,16 +11,6 @@ export const approvalTypes = [
   'approval.blocked',
 ] as const
 export type ApprovalType = (typeof approvalTypes)[number]
-
-/** What somebody waits for reaches people by e-mail too, unless they chose otherwise. */
-export const approvalSeverities: Readonly<Record<ApprovalType, Severity>> = {
-  'approval.requested': 'warning',
-  'approval.decided': 'info',
-  'approval.expired': 'warning',
-  'approval.due_soon': 'warning',
-  'approval.overdue': 'warning',
-  'approval.blocked': 'warning',
-}
 
 type Template = { readonly title: string; readonly body: string }
 

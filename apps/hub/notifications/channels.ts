@@ -10,8 +10,9 @@ import { collection, ofCompany } from '../platform/http/collection.ts'
 import { anyObject, id, named, string, time, wordOf } from '../platform/http/response-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { type ScopeInput, toScope, validScope } from '../scopes/scope.ts'
+import { countAskedMail } from './asked-mail-rate.ts'
 import { addDeliveries, toConfirm } from './deliveries.ts'
-import { type AddressState, addressStates, countAskedMail } from './mail-address.ts'
+import { type AddressState, addressStates } from './unconfirmed-addresses.ts'
 
 const channelResponse = named('NotificationChannel', {
   id: id(),

@@ -1,9 +1,9 @@
-// Who is told of an event by which channel: bells, mailboxes, devices and webhooks (decisions G-104, G-106), of an
-// alert as of anything else. Whom it may be told at all is decided before (recipients.ts, or whoever tells it); what is
-// written where is the business of deliveries.ts, dispatch.ts and messages.ts.
+// Who is told of an event by which channel: bells, devices and webhooks, from which severity and for which servers
+// (decisions G-104, G-106), of an alert as of anything else; mailboxes: one-message-a-mailbox.ts. Whom it may be told
+// at all is decided before (recipients.ts, or whoever tells it); what is written where is the business of
+// deliveries.ts, dispatch.ts and messages.ts.
 import type { Severity } from '../../../core/alerting/rules/rule.ts'
 import type { Recipient } from './recipients.ts'
-import type { NotificationLanguage } from './templates.ts'
 
 /** The attributes of a server by which scopes select. */
 export type Attributes = {
@@ -14,7 +14,7 @@ export type Attributes = {
   readonly datacenter: string | null
 }
 
-type Scope = Readonly<Record<string, unknown>>
+export type Scope = Readonly<Record<string, unknown>>
 
 /** What is to be told. */
 export type ToTell = {
@@ -47,47 +47,14 @@ function covers(scope: Scope, server: Attributes): boolean {
 }
 
 /** A scope for everything, or for one of the servers. Only the former is told of what is about no server. */
-const concerns = (scope: Scope, servers: readonly Attributes[]): boolean =>
+export const concerns = (scope: Scope, servers: readonly Attributes[]): boolean =>
   scope.all === true || servers.some(server => covers(scope, server))
 
 /** Those whose bell rings. */
 export const bellsOf = ({ severity, people }: ToTell): readonly Recipient[] =>
   people.filter(person => reaches(severity, person.bellFrom))
 
-type Mailbox = {
-  readonly address: string
-  readonly language: NotificationLanguage
-  /** The address may have to be confirmed first. */
-  readonly isUnconfirmed: boolean
-}
-
-type GroupAddress = {
-  readonly type: string
-  readonly address: string
-  readonly minSeverity: string
-  readonly scope: Scope
-}
-
-/**
- * The mailboxes that get a message. Each gets one, even when it is both a group address and a person's own; the
- * person's is kept, since it has the person's language.
- */
-export function mailboxesOf(
-  { severity, people, isForGroups, servers }: ToTell,
-  groups: readonly GroupAddress[],
-): Mailbox[] {
-  const mailboxes = new Map<string, Mailbox>()
-  const add = (mailbox: Mailbox) => mailboxes.set(mailbox.address.toLowerCase(), mailbox)
-  if (isForGroups)
-    for (const { type, address, minSeverity, scope } of groups)
-      if (type === 'email' && reaches(severity, minSeverity) && concerns(scope, servers))
-        add({ address, language: 'en', isUnconfirmed: true })
-  for (const { email, emailFrom, language, isUnconfirmed } of people)
-    if (reaches(severity, emailFrom)) add({ address: email, language, isUnconfirmed })
-  return [...mailboxes.values()]
-}
-
-/** Of the devices of people who may be told those that are pushed to; asked again when it is sent (push.ts). */
+/** Of the devices of people who may be told those that are pushed to; asked again when it is sent. */
 export const devicesOf = <D extends { readonly from: string }>(severity: Severity, devices: readonly D[]): D[] =>
   devices.filter(device => reaches(severity, device.from))
 

@@ -1,5 +1,5 @@
 // Deliveries by webhook and e-mail: each is a row that shows its outcome and a job that attempts it. Who gets one:
-// choose-channels.ts; what becomes of an attempt: delivery-outcome.ts.
+// choose-channels.ts, one-message-a-mailbox.ts; what becomes of an attempt: delivery-outcome.ts.
 import { randomUUID } from 'node:crypto'
 import { and, desc, eq, sql } from 'drizzle-orm'
 import type { Hub } from '../hub-context.ts'
@@ -9,7 +9,8 @@ import type { Tx } from '../platform/db/transaction.ts'
 import { collection, equals, ofCompany, ofParent } from '../platform/http/collection.ts'
 import { oneOf, uuid } from '../platform/http/request-schema.ts'
 import { amount, anyObject, id, named, nullable, string, time, wordOf } from '../platform/http/response-schema.ts'
-import { type Attributes, mailboxesOf, type ToTell, webhooksOf } from './choose-channels.ts'
+import { type Attributes, type ToTell, webhooksOf } from './choose-channels.ts'
+import { mailboxesOf } from './one-message-a-mailbox.ts'
 import { type Recipient, recipientsOf } from './recipients.ts'
 import { loadTexts, type NotificationLanguage, type TextBook } from './templates.ts'
 
@@ -55,7 +56,7 @@ export type NewDelivery = {
 
 /**
  * In the payload of a message to an address that may have to be confirmed: the language of the request to confirm
- * (mail-address.ts).
+ * (unconfirmed-addresses.ts).
  */
 export const toConfirm = (language: NotificationLanguage) => ({ to_confirm: language })
 

@@ -1,6 +1,6 @@
-// What becomes of a delivery: delivered, refused for good, given up after its last attempt, and sent again on request.
-// After too many that were given up a webhook is switched off (decision G-105). When a failed one is tried again:
-// apps/hub/platform/jobs/retries-and-concurrency.ts.
+// What becomes of a delivery: delivered, refused for good, and sent again on request. When a failed one is tried again:
+// apps/hub/platform/jobs/retries-and-concurrency.ts; when it is given up, and its webhook switched off:
+// switch-off-webhook.ts.
 import { eq, sql } from 'drizzle-orm'
 import type { Hub } from '../hub-context.ts'
 import { notificationDeliveries } from '../platform/db/schema-identity.ts'
@@ -8,10 +8,8 @@ import { inTransaction } from '../platform/db/transaction.ts'
 import { invalidField, notFound } from '../platform/http/api-error.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { type JobPayload, PermanentJobFailure } from '../platform/jobs/jobs.ts'
+import { countAskedMail } from './asked-mail-rate.ts'
 import { type Delivery, deliveryCollection, jobOf } from './deliveries.ts'
-import { countAskedMail } from './mail-address.ts'
-
-const FAILURES_TO_DISABLE = 50
 
 /** The delivery of a job; null when another attempt has delivered it meanwhile. */
 export async function loadWaitingDelivery(hub: Hub, payload: JobPayload): Promise<Delivery | null> {
@@ -46,21 +44,6 @@ export async function recordTry(
 export async function refuseDelivery(hub: Hub, delivery: Delivery, reason: string): Promise<never> {
   await recordTry(hub, delivery, null, reason)
   throw new PermanentJobFailure(reason)
-}
-
-/**
- * Called after the last attempt. A webhook is disabled after this many failed deliveries in a row (decision G-105). A
- * webhook that is already disabled was not called, so nothing is counted against it.
- */
-export async function giveUpDelivery(hub: Hub, payload: JobPayload): Promise<void> {
-  await hub.database.db.execute(sql`
-    with ended as (update notification_deliveries set state = 'failed', finished_at = now()
-      where id = ${String(payload.delivery_id)} and state = 'waiting' returning webhook_id)
-    update webhooks w set failures_in_a_row = w.failures_in_a_row + 1,
-      enabled = w.failures_in_a_row + 1 < ${FAILURES_TO_DISABLE},
-      disabled_reason = case when w.failures_in_a_row + 1 < ${FAILURES_TO_DISABLE} then w.disabled_reason
-        else 'too many failed deliveries' end
-    from ended e where w.id = e.webhook_id and w.enabled`)
 }
 
 /**

@@ -3,87 +3,26 @@
 // Taking rows from the outbox and writing their deliveries is one transaction, so that each channel is notified of an
 // event once.
 import { randomUUID } from 'node:crypto'
-import { setTimeout } from 'node:timers/promises'
 import { sql } from 'drizzle-orm'
-import { LRUCache } from 'lru-cache'
 import type { NotifyType } from '../../../core/lifecycle/alert.ts'
 import { alertsByIds, presentAlert } from '../alerts/alert-list.ts'
 import type { Hub } from '../hub-context.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { fixedStatement } from '../platform/db/fixed-statement.ts'
-import { statementOfRows } from '../platform/db/statement-of-rows.ts'
-import { inTransaction, type Tx, together, uuidList } from '../platform/db/transaction.ts'
+import { inTransaction, type Tx, uuidList } from '../platform/db/transaction.ts'
 import { ringLater } from './bell.ts'
+import { addBellRows, type BellRow } from './bell-rows.ts'
 import { bellsOf, devicesOf } from './choose-channels.ts'
 import { addDeliveries, deliveriesOf, loadChannelPreferences, type NewDelivery } from './deliveries.ts'
 import { registerEmail } from './email.ts'
-import { groupNames } from './group-names.ts'
+import { groupNames } from './incident-names.ts'
 import { type Notification, takeNotifications } from './outbox.ts'
 import { addPushes, type NewPush, pushTargets, registerPush } from './push.ts'
 import { alertPath, type NotificationLanguage, renderText, type ShownAlert, type TextBook } from './templates.ts'
+import { toldTogether } from './told-together.ts'
 import { registerWebhook } from './webhook.ts'
 
 const ROWS_AT_ONCE = 2000
-
-/** A row of the bell's notifications before it is inserted. */
-export type BellRow = {
-  readonly id: string
-  readonly user_id: string
-  readonly company_id: string
-  readonly type: string
-  readonly title: string
-  readonly body: string
-  readonly link: string
-  readonly created_at: string
-  /** The alert that it is about; missing: it is about something else. */
-  readonly alert_id?: string
-}
-
-const insertBellRows = statementOfRows(
-  {
-    id: 'uuid',
-    user_id: 'uuid',
-    company_id: 'uuid',
-    type: 'text',
-    title: 'text',
-    body: 'text',
-    link: 'text',
-    created_at: 'timestamptz',
-    alert_id: 'uuid',
-  },
-  rows => sql`
-    insert into notifications (id, user_id, company_id, type, title, body, link, created_at, alert_id)
-    select x.id, x.user_id, x.company_id, x.type, x.title, x.body, x.link, x.created_at, x.alert_id from ${rows}`,
-)
-
-const lockOf = (table: 'companies' | 'users') =>
-  fixedStatement<'ids'>(
-    value => sql`
-      select id from ${sql.identifier(table)} where id = any(${value('ids')}::uuid[]) order by id for key share`,
-  )
-const LOCK_COMPANIES = lockOf('companies')
-const LOCK_USERS = lockOf('users')
-
-/** Locks rows, so that none is deleted before the transaction has ended. Returns the ids of those that exist. */
-async function lockExisting(tx: Tx, lock: typeof LOCK_USERS, ids: Iterable<string>): Promise<ReadonlySet<string>> {
-  const rows = await tx.db.execute<{ id: string }>(lock({ ids: uuidList(ids) }))
-  return new Set(rows.map(row => row.id))
-}
-
-/**
- * Writes rows of the bell; those for a person or of a company that was deleted meanwhile are left out. The table has no
- * foreign keys: both are locked here once, and not looked up again for every row (G-102).
- */
-export async function addBellRows(tx: Tx, rows: readonly BellRow[]): Promise<void> {
-  if (rows.length === 0) return
-  const [companyIds, userIds] = await together([
-    lockExisting(tx, LOCK_COMPANIES, new Set(rows.map(row => row.company_id))),
-    lockExisting(tx, LOCK_USERS, new Set(rows.map(row => row.user_id))),
-  ])
-  const kept = rows.filter(row => companyIds.has(row.company_id) && userIds.has(row.user_id))
-  for (let at = 0; at < kept.length; at += ROWS_AT_ONCE)
-    await tx.db.execute(insertBellRows(kept.slice(at, at + ROWS_AT_ONCE)))
-}
 
 /** The names that texts show of an alert, and the attributes by which webhooks and group addresses select. */
 type Named = {
@@ -234,31 +173,15 @@ async function dispatchSome(hub: Hub, companyId: string): Promise<boolean> {
   return mayBeMore
 }
 
-/**
- * How soon a company is told again after it has been told: what happens meanwhile is told together. What happens after
- * a quiet time is told at once.
- */
-const GATHER_MS = 500
-
-/** Tells the company of all that is in its outbox; of several that begin soon after another one the first does it. */
-function dispatchOfCompanies(hub: Hub): (companyId: string) => Promise<void> {
-  const justTold = new LRUCache<string, true>({ max: 10_000, ttl: GATHER_MS })
-  const waiting = new Set<string>()
-  return async companyId => {
-    if (waiting.has(companyId)) return
-    waiting.add(companyId)
-    await setTimeout(Math.max(0, justTold.getRemainingTTL(companyId)))
-    // From here on what is written is for the next one.
-    waiting.delete(companyId)
-    while (await dispatchSome(hub, companyId)) {
-      // Each round is a transaction of its own.
-    }
-    justTold.set(companyId, true)
+/** Tells the company of all that is in its outbox. */
+async function dispatchAll(hub: Hub, companyId: string): Promise<void> {
+  while (await dispatchSome(hub, companyId)) {
+    // Each round is a transaction of its own.
   }
 }
 
 export function registerNotificationJobs(hub: Hub): void {
-  const dispatch = dispatchOfCompanies(hub)
+  const dispatch = toldTogether(companyId => dispatchAll(hub, companyId))
   hub.jobs.register('notifications.dispatch', { handle: ({ company_id }) => dispatch(String(company_id)) })
   registerWebhook(hub)
   registerEmail(hub)

@@ -2,9 +2,10 @@
 import type { Hub } from '../hub-context.ts'
 import type { JobPayload } from '../platform/jobs/jobs.ts'
 import type { Delivery } from './deliveries.ts'
-import { giveUpDelivery, loadWaitingDelivery, recordTry, refuseDelivery } from './delivery-outcome.ts'
-import { admitMail, type Footer, giveMailBack } from './mail-address.ts'
+import { loadWaitingDelivery, recordTry, refuseDelivery } from './delivery-outcome.ts'
+import { giveUpDelivery } from './switch-off-webhook.ts'
 import { languageOf } from './templates.ts'
+import { admitMail, type Footer, giveMailBack } from './unconfirmed-addresses.ts'
 
 const TIMEOUT_MS = 15_000
 const SENDER = 'hub@localhost'

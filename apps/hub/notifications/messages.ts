@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto'
 import type { Hub } from '../hub-context.ts'
 import type { Tx } from '../platform/db/transaction.ts'
 import { ringLater } from './bell.ts'
+import { addBellRows, type BellRow } from './bell-rows.ts'
 import { bellsOf, devicesOf, type ToTell } from './choose-channels.ts'
 import {
   addDeliveries,
@@ -12,7 +13,6 @@ import {
   type NewDelivery,
   type WebhookItem,
 } from './deliveries.ts'
-import { addBellRows, type BellRow } from './dispatch.ts'
 import { addPushes, type NewPush, pushTargets } from './push.ts'
 import { linkTo, type NotificationLanguage, renderValues, type TemplateType } from './templates.ts'
 

@@ -1,27 +1,23 @@
-// Push to devices of people (decision R-051): a delivery a device, each tried on its own. Whether a person still wants
-// and may have it is looked at when it is sent, since that may be an hour after the event.
+// Push to devices of people (decision R-051): a delivery a device, each tried on its own, and what the answer of the
+// push service means for the device. Whether it is sent after all: push-still-wanted.ts; what it says: push-message.ts.
 import { createHash, randomUUID } from 'node:crypto'
 import { sql } from 'drizzle-orm'
 import type { Severity } from '../../../core/alerting/rules/rule.ts'
 import type { Hub } from '../hub-context.ts'
-import { callerOfUser } from '../identity/authenticate.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { type Tx, uuidList } from '../platform/db/transaction.ts'
 import { type JobPayload, PermanentJobFailure } from '../platform/jobs/jobs.ts'
 import { callAddress } from '../platform/outbound-guard.ts'
 import { wayOutOf } from '../way-out/forward-proxy.ts'
-import { reaches } from './choose-channels.ts'
 import { DEFAULT_LEVELS } from './default-levels.ts'
 import { type AppPlatform, postToApp } from './fcm-and-apns.ts'
-import { isHeldByQuietHours, type QuietHours } from './quiet-hours.ts'
+import { messageOf } from './push-message.ts'
+import { loadWaiting, type PushPayload, reasonToDrop, type WaitingPush } from './push-still-wanted.ts'
 import type { NotificationLanguage } from './templates.ts'
 import { encryptPush, newPushKeys, type PushKeys, proofFor, type Subscription } from './web-push.ts'
 import { destinationOf } from './webhook.ts'
 
-const PAYLOAD_BYTES_MAX = 3000
 const TTL_SECONDS = 3600
-const TITLE_MAX = 200
-const BODY_MAX = 800
 const TOPIC_CHARS = 32
 const USUAL_SUBJECT = 'mailto:hub@localhost'
 
@@ -57,14 +53,7 @@ export type NewPush = {
   readonly topic: string
   readonly type: string
   readonly severity: Severity
-  readonly payload: {
-    readonly title: string
-    readonly body: string
-    readonly link: string
-    readonly id: string
-    /** Without which nobody is sent it; that of alerts where nothing is said. */
-    readonly permission?: string | undefined
-  }
+  readonly payload: PushPayload
 }
 
 /** Writes deliveries and the jobs that attempt them. Returns their ids. */
@@ -109,94 +98,11 @@ export async function pushKeys(hub: Hub): Promise<PushKeys> {
   return { publicKey: row.public_key, privateKey }
 }
 
-type Waiting = {
-  id: string
-  device_id: string
-  company_id: string
-  topic: string
-  type: string
-  severity: Severity
-  payload: NewPush['payload']
-  created_at: string
-  user_id: string
-  platform: 'webpush' | AppPlatform
-  token_sealed: string
-  enabled: boolean
-  language: NotificationLanguage
-  level: string | null
-  quiet_hours: QuietHours | null
-  breaks_quiet: boolean | null
-  show_details: boolean | null
-}
-
-async function loadWaiting(db: Executor, pushId: string): Promise<Waiting | null> {
-  const [row] = await db.execute<Waiting>(sql`
-    select p.id, p.device_id, p.company_id, p.topic, p.type, p.severity, p.payload, p.created_at, d.user_id, d.platform,
-      d.token_sealed, d.enabled, d.language, n.min_severity as level, s.quiet_hours,
-      s.critical_breaks_quiet as breaks_quiet, s.show_details
-    from push_deliveries p join mobile_devices d on d.id = p.device_id
-      left join mobile_settings s on s.user_id = d.user_id
-      left join notification_preferences n on n.user_id = d.user_id and n.channel = 'push'
-    where p.id = ${pushId} and p.state = 'waiting'`)
-  return row ?? null
-}
-
-/** Why a push is not sent after all; null: it is. A test is sent whenever its person asks for it. */
-async function reasonToDrop(hub: Hub, row: Waiting): Promise<string | null> {
-  if (!row.enabled) return 'the device is disabled'
-  const caller = await callerOfUser(hub.database.db, row.user_id, ['*'])
-  if (!caller) return 'the person is gone'
-  if (row.type === 'test') return null
-  if (!caller.permissions.has(row.payload.permission ?? 'monitoring.view')) return 'the person may not see it'
-  if (!reaches(row.severity, row.level ?? DEFAULT_LEVELS.push)) return 'below the severity that the person wants'
-  if (isHeldByQuietHours(row, hub.now())) return 'quiet hours'
-  return null
-}
-
-/** Active alerts that nobody acknowledged, from a severity on, in the companies that a person may see (R-052). */
-export async function badgeOf(db: Executor, userId: string, from: string): Promise<number> {
-  const severities = (['info', 'warning', 'critical'] as const).filter(severity => reaches(severity, from))
-  const [row] = await db.execute<{ count: number }>(sql`
-    select count(*)::int as count from monitoring_alerts a
-    where a.state = 'open' and a.severity = any(${`{${severities.join(',')}}`}::text[]) and a.company_id in (
-      select u.company_id from users u where u.id = ${userId}
-      union select g.company_id from user_company_grants g where g.user_id = ${userId})`)
-  return row?.count ?? 0
-}
-
-const GENERAL = {
-  en: (severity: string) => ({ title: `Alert: ${severity}`, body: 'Open the app for details.' }),
-  vi: (severity: string) => ({ title: `Cảnh báo: ${severity}`, body: 'Mở ứng dụng để xem chi tiết.' }),
-} as const
-
-/** What the device is sent: at most 3,000 bytes. */
-async function messageOf(hub: Hub, row: Waiting): Promise<Buffer> {
-  const { title, body, link, id } = row.payload
-  const shown =
-    row.show_details === false && row.type !== 'test' ? GENERAL[row.language](row.severity) : { title, body }
-  const badge = await badgeOf(hub.database.db, row.user_id, row.level ?? DEFAULT_LEVELS.push)
-  const bytesOf = (bodyMax: number): Buffer =>
-    Buffer.from(
-      JSON.stringify({
-        type: row.type,
-        id,
-        title: shown.title.slice(0, TITLE_MAX).toWellFormed(),
-        body: shown.body.slice(0, bodyMax).toWellFormed(),
-        severity: row.severity,
-        link,
-        badge,
-        sent_at: new Date(hub.now()).toISOString(),
-      }),
-    )
-  const whole = bytesOf(BODY_MAX)
-  return whole.byteLength <= PAYLOAD_BYTES_MAX ? whole : bytesOf(0)
-}
-
 /** A later message about the same thing replaces an earlier one. */
-const topicOf = ({ topic }: Waiting): string =>
+const topicOf = ({ topic }: WaitingPush): string =>
   createHash('sha256').update(topic).digest('base64url').slice(0, TOPIC_CHARS)
 
-const toApp = async (hub: Hub, row: Waiting, platform: AppPlatform, token: string) =>
+const toApp = async (hub: Hub, row: WaitingPush, platform: AppPlatform, token: string) =>
   postToApp(hub, platform, {
     companyId: row.company_id,
     token,
@@ -207,7 +113,7 @@ const toApp = async (hub: Hub, row: Waiting, platform: AppPlatform, token: strin
   })
 
 /** Posts a message to the push service of a device. Returns its status. */
-async function post(hub: Hub, row: Waiting, kept: string): Promise<number | 'not_allowed'> {
+async function post(hub: Hub, row: WaitingPush, kept: string): Promise<number | 'not_allowed'> {
   // What was sealed was held to this form.
   const subscription = JSON.parse(kept) as Subscription
   const destination = await destinationOf(hub, subscription.endpoint)

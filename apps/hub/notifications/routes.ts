@@ -4,6 +4,7 @@ import { list } from '../platform/http/list.ts'
 import { oneOf } from '../platform/http/request-schema.ts'
 import { amount, answer, named, wordOf } from '../platform/http/response-schema.ts'
 import { type Route, route } from '../platform/http/route.ts'
+import { streamNotifications } from './bell-stream.ts'
 import { levels } from './default-levels.ts'
 import {
   countUnread,
@@ -15,7 +16,6 @@ import {
   preferencesOf,
   setPreferences,
 } from './notifications.ts'
-import { streamNotifications } from './stream.ts'
 
 const TAG = 'Notifications'
 

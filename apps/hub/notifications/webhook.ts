@@ -9,7 +9,8 @@ import { type JobPayload, PermanentJobFailure } from '../platform/jobs/jobs.ts'
 import type { ForwardProxy } from '../platform/open-connection.ts'
 import { callAddress, resolveTarget } from '../platform/outbound-guard.ts'
 import { wayOutOf } from '../way-out/forward-proxy.ts'
-import { giveUpDelivery, loadWaitingDelivery, recordTry, refuseDelivery } from './delivery-outcome.ts'
+import { loadWaitingDelivery, recordTry, refuseDelivery } from './delivery-outcome.ts'
+import { giveUpDelivery } from './switch-off-webhook.ts'
 
 /** Where a webhook may be sent: one of the addresses is connected to. */
 type Destination = { readonly url: URL; readonly addresses: readonly string[] }

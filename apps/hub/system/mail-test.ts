@@ -1,6 +1,7 @@
 // A test of the mail server: one message, sent as every other is.
+
+import { countAskedMail } from '../notifications/asked-mail-rate.ts'
 import { addDeliveries, toConfirm } from '../notifications/deliveries.ts'
-import { countAskedMail } from '../notifications/mail-address.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
 import { invalidField } from '../platform/http/api-error.ts'
 import type { RouteContext } from '../platform/http/route.ts'

@@ -4,7 +4,7 @@
 import type { Hub } from '../../hub-context.ts'
 import { isOwnForm } from '../../identity/csrf.ts'
 import { mayUseLink } from '../../identity/login-attempts.ts'
-import { type AddressOfLink, addressOfLink, decideAddress } from '../../notifications/mail-address.ts'
+import { type AddressOfLink, addressOfLink, decideAddress } from '../../notifications/unconfirmed-addresses.ts'
 import type { RequestMeta } from '../../platform/http/pipeline.ts'
 import { say } from '../words/forms.ts'
 import type { WebLanguage } from '../words/words.ts'

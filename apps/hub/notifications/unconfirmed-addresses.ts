@@ -7,22 +7,10 @@ import { auditByHub } from '../audit/audit.ts'
 import type { Hub } from '../hub-context.ts'
 import { newAddressToken, tokenHash } from '../identity/secrets.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
-import { tooManyRequests } from '../platform/http/api-error.ts'
-import type { Caller } from '../platform/http/caller.ts'
 import type { NotificationLanguage } from './templates.ts'
 
 export const addressStates = ['unconfirmed', 'confirmed', 'stopped'] as const
 export type AddressState = (typeof addressStates)[number]
-
-/**
- * Counts a message that a user's request causes: an invitation, a test, a new group address, a repeated delivery.
- * Messages caused by alerts are not counted. Throws 429.
- */
-export function countAskedMail(hub: Hub, caller: Caller, companyId: string): void {
-  const key = `asked mail ${caller.user.companyId ?? companyId}`
-  const taken = hub.requestWindows.take(key, hub.config['rate.mail_per_minute'])
-  if (!taken.allowed) throw tooManyRequests(taken.retryAfterSeconds)
-}
 
 type AddressRow = { token_sealed: string; confirmed: boolean; stopped: boolean }
 

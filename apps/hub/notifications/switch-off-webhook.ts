@@ -1,0 +1,21 @@
+// After how many deliveries that were given up a webhook is switched off (decision G-105).
+import { sql } from 'drizzle-orm'
+import type { Hub } from '../hub-context.ts'
+import type { JobPayload } from '../platform/jobs/jobs.ts'
+
+const FAILURES_TO_DISABLE = 50
+
+/**
+ * Called after the last attempt. A webhook is disabled after this many failed deliveries in a row (decision G-105). A
+ * webhook that is already disabled was not called, so nothing is counted against it.
+ */
+export async function giveUpDelivery(hub: Hub, payload: JobPayload): Promise<void> {
+  await hub.database.db.execute(sql`
+    with ended as (update notification_deliveries set state = 'failed', finished_at = now()
+      where id = ${String(payload.delivery_id)} and state = 'waiting' returning webhook_id)
+    update webhooks w set failures_in_a_row = w.failures_in_a_row + 1,
+      enabled = w.failures_in_a_row + 1 < ${FAILURES_TO_DISABLE},
+      disabled_reason = case when w.failures_in_a_row + 1 < ${FAILURES_TO_DISABLE} then w.disabled_reason
+        else 'too many failed deliveries' end
+    from ended e where w.id = e.webhook_id and w.enabled`)
+}
