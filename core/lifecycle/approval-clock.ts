@@ -10,10 +10,13 @@ type SlaState = 'ok' | 'due_soon' | 'overdue'
 
 export const slaDueAtMs = (ticket: Ticket): number => ticket.stepStartedAtMs + stepOf(ticket).slaHours * HOUR_MS
 
+/** A ticket is due soon once less than a quarter of the time of its step is left. */
+export const dueSoonAtMs = (ticket: Ticket): number =>
+  slaDueAtMs(ticket) - stepOf(ticket).slaHours * HOUR_MS * DUE_SOON_SHARE
+
 export function slaStateOf(ticket: Ticket, nowMs: number): SlaState {
-  const leftMs = slaDueAtMs(ticket) - nowMs
-  if (leftMs <= 0) return 'overdue'
-  return leftMs < stepOf(ticket).slaHours * HOUR_MS * DUE_SOON_SHARE ? 'due_soon' : 'ok'
+  if (nowMs >= slaDueAtMs(ticket)) return 'overdue'
+  return nowMs > dueSoonAtMs(ticket) ? 'due_soon' : 'ok'
 }
 
 /** The ticket at an instant: what the clock alone brings about. */

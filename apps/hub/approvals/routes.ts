@@ -6,7 +6,8 @@ import { boolean, listOf, optional, text, uuid } from '../platform/http/request-
 import { resourceRoutes } from '../platform/http/resource.ts'
 import { amount, answer, answerPage, listed, string } from '../platform/http/response-schema.ts'
 import { type Route, type RouteContext, route } from '../platform/http/route.ts'
-import { inboxFilters, inboxOf, presentTicket, ticketCollection } from './ticket-list.ts'
+import { inboxFilters, inboxOf } from './inbox.ts'
+import { presentTicket, ticketCollection } from './ticket-list.ts'
 import { ticketComment, ticketResponse } from './ticket-response.ts'
 import {
   approveAllOfRun,
@@ -17,8 +18,9 @@ import {
   ticketToComment,
   viewTicket,
 } from './tickets.ts'
+import { STEPS_MAX, stepFields, workflowFields } from './workflow-limits.ts'
 import { presentStep, workflowCollection } from './workflow-list.ts'
-import { STEPS_MAX, stepFields, stepResponse, workflowFields } from './workflow-response.ts'
+import { stepResponse } from './workflow-response.ts'
 import {
   addStep,
   createWorkflow,

@@ -4,8 +4,8 @@ import { sql } from 'drizzle-orm'
 import { tick } from '../../../core/lifecycle/approval-clock.ts'
 import type { Hub } from '../hub-context.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
-import { Notices, settle } from './notices.ts'
 import { addEvent, lockTicket } from './ticket-store.ts'
+import { Notices, settle } from './who-is-told.ts'
 
 const OVERDUE = 'overdue'
 

@@ -1,13 +1,13 @@
-// Tickets as people see them: one, the list of a company, and the inbox of the caller (resources.md §7).
+// Tickets as people see them: one, and the list of a company (resources.md §7). Those that wait for a person: inbox.ts.
 import { type AnyColumn, and, desc, eq, type SQL, sql } from 'drizzle-orm'
 import { manifestKindNames } from '../../../core/iac/kind-names.ts'
 import { slaDueAtMs, slaStateOf } from '../../../core/lifecycle/approval-clock.ts'
-import { deciders, isBlocked, mayDecide } from '../../../core/lifecycle/may-decide-on-ticket.ts'
+import { isBlocked, mayDecide } from '../../../core/lifecycle/may-decide-on-ticket.ts'
 import type { Hub } from '../hub-context.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { approvalTickets } from '../platform/db/schema-iac.ts'
 import { uuidList } from '../platform/db/transaction.ts'
-import { type Asker, collectionReadBy } from '../platform/http/collection.ts'
+import { collectionReadBy } from '../platform/http/collection.ts'
 import { flagOf, oneOf, uuid } from '../platform/http/request-schema.ts'
 import { PeopleLookup } from './approvers.ts'
 import { slaStates, ticketResponse, ticketStates } from './ticket-response.ts'
@@ -189,7 +189,7 @@ async function blockedIds(db: Executor, companyId: string): Promise<string[]> {
   return ids
 }
 
-const pendingTickets = (db: Executor, companyId: string): Promise<TicketRow[]> =>
+export const pendingTickets = (db: Executor, companyId: string): Promise<TicketRow[]> =>
   db
     .select()
     .from(approvalTickets)
@@ -231,39 +231,3 @@ export const ticketCollection = collectionReadBy({
   response: ticketResponse,
   present: presentTicket,
 })
-
-type InboxFilters = {
-  readonly sla_state?: string | undefined
-  readonly kind?: string | undefined
-  readonly run_id?: string | undefined
-}
-export const inboxFilters = { sla_state: oneOf(slaStates), kind: oneOf(manifestKindNames), run_id: uuid() }
-
-const URGENCY = ['overdue', 'due_soon', 'ok']
-
-/** The tickets that wait for the caller, most urgent first; never what the caller asked for. */
-export async function inboxOf({ hub, companyId, caller }: Asker, given: InboxFilters): Promise<ShownTicket[]> {
-  const { db } = hub.database
-  const userId = caller.user.id
-  const rows = (await pendingTickets(db, companyId)).filter(
-    row =>
-      !row.requesterIds.includes(userId) &&
-      (given.kind === undefined || row.kind === given.kind) &&
-      (given.run_id === undefined || row.runId === given.run_id),
-  )
-  const lookup = new PeopleLookup(db, companyId)
-  const waiting: TicketRow[] = []
-  for (const { row, ticket } of await loadTickets(db, rows))
-    if (deciders(ticket, await peopleOf(lookup, ticket)).includes(userId)) waiting.push(row)
-  const nowMs = hub.now()
-  const stateOf = ({ ticket }: ShownTicket): string => slaStateOf(ticket, nowMs)
-  const shown = await showTickets(db, companyId, userId, waiting)
-  return shown
-    .filter(each => given.sla_state === undefined || stateOf(each) === given.sla_state)
-    .sort(
-      (a, b) =>
-        URGENCY.indexOf(stateOf(a)) - URGENCY.indexOf(stateOf(b)) ||
-        a.row.slaDueAt.getTime() - b.row.slaDueAt.getTime() ||
-        (a.row.id < b.row.id ? -1 : 1),
-    )
-}

@@ -1,7 +1,7 @@
 // Tickets between the database and the pure state machine (core/lifecycle/approval-steps.ts).
 import { and, asc, eq, sql } from 'drizzle-orm'
 import { assert } from '../../../core/assert.ts'
-import { slaDueAtMs } from '../../../core/lifecycle/approval-clock.ts'
+import { dueSoonAtMs, slaDueAtMs } from '../../../core/lifecycle/approval-clock.ts'
 import type { Approvers, Decision, Delegation, StepPeople, Ticket } from '../../../core/lifecycle/approval-ticket.ts'
 import { delegatesOf } from '../../../core/lifecycle/may-decide-on-ticket.ts'
 import type { Executor } from '../platform/db/connect.ts'
@@ -13,8 +13,6 @@ export type TicketRow = typeof approvalTickets.$inferSelect
 export type EventRow = typeof approvalEvents.$inferSelect
 /** A ticket with what was done with it. */
 export type LoadedTicket = { readonly row: TicketRow; readonly events: readonly EventRow[]; readonly ticket: Ticket }
-
-const DUE_SOON_SHARE = 0.25
 
 function decisionOf(event: EventRow): Decision[] {
   if (event.type !== 'decided' || event.decision === null) return []
@@ -80,13 +78,10 @@ export const peopleOf = (lookup: PeopleLookup, ticket: Ticket): Promise<StepPeop
   lookup.of(groupsOf(ticket), delegatesOf(ticket))
 
 /** The columns by which lists find what is due. */
-export function clockColumns(ticket: Ticket) {
-  const dueMs = slaDueAtMs(ticket)
-  return {
-    slaDueAt: new Date(dueMs),
-    dueSoonAt: new Date(dueMs - (dueMs - ticket.stepStartedAtMs) * DUE_SOON_SHARE),
-  }
-}
+export const clockColumns = (ticket: Ticket) => ({
+  slaDueAt: new Date(slaDueAtMs(ticket)),
+  dueSoonAt: new Date(dueSoonAtMs(ticket)),
+})
 
 /** Stores what the state machine made of a ticket. */
 export async function saveTicket(tx: Tx, id: string, ticket: Ticket, isBlocked: boolean, nowMs: number): Promise<void> {

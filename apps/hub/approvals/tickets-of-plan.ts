@@ -10,8 +10,8 @@ import { approvalSteps, approvalTickets, approvalWorkflows, type KeptWorkflow } 
 import { isAnyOf, type Tx } from '../platform/db/transaction.ts'
 import { formerTickets, stillHolds } from './approvals-that-hold.ts'
 import { PeopleLookup } from './approvers.ts'
-import { Notices, noteOpened } from './notices.ts'
 import { addEvent, clockColumns, ticketOf } from './ticket-store.ts'
+import { Notices, noteOpened } from './who-is-told.ts'
 
 const HOUR_MS = 3_600_000
 

@@ -13,9 +13,9 @@ import { render, words } from '../platform/http/api-texts.ts'
 import { isUuid } from '../platform/http/request-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { canDecide, PeopleLookup } from './approvers.ts'
-import { Notices, settle } from './notices.ts'
 import { type ShownTicket, showTickets } from './ticket-list.ts'
 import { addEvent, type LoadedTicket, lockTicket, peopleOf, type TicketRow } from './ticket-store.ts'
+import { Notices, settle } from './who-is-told.ts'
 
 type Verdict = Decision['decision']
 

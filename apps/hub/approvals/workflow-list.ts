@@ -8,7 +8,8 @@ import { users } from '../platform/db/schema-identity.ts'
 import { collection, filter, isOn, ofCompany, search } from '../platform/http/collection.ts'
 import { oneOf } from '../platform/http/request-schema.ts'
 import { defaultOf } from '../system-state/setting-definitions.ts'
-import { workflowActions, workflowResponse } from './workflow-response.ts'
+import { workflowActions } from './workflow-limits.ts'
+import { workflowResponse } from './workflow-response.ts'
 
 export type StepRow = {
   readonly id: string

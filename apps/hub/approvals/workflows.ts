@@ -15,10 +15,9 @@ import { type Words, words } from '../platform/http/api-texts.ts'
 import { isUuid } from '../platform/http/request-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { checkVersion } from '../resources/write-resource.ts'
+import { STEPS_MAX, WORKFLOWS_MAX, workflowActions } from './workflow-limits.ts'
 import { type StepRow, type WorkflowRow, workflowCollection } from './workflow-list.ts'
-import { STEPS_MAX, workflowActions } from './workflow-response.ts'
 
-const WORKFLOWS_MAX = 100
 const REFERRERS_SHOWN = 20
 
 type PeopleInput = {
