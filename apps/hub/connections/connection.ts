@@ -11,7 +11,8 @@ import { referenceFaults } from '../resources/references.ts'
 import { type Connection, connectionFields, isHttp, NAME_MAX } from './connection-fields.ts'
 import { judgeConnections } from './connection-state.ts'
 import { type Node, nodeKey, nodeOfKey, nodeReferences, sourceOf, targetOf } from './node.ts'
-import { nodeInfos, nodeName } from './node-info.ts'
+import { nodeName } from './node-lookup.ts'
+import { nodeInfos } from './node-state.ts'
 import { hostOfTarget, keepCheck, removeOwnCheck } from './probe-check.ts'
 
 const LONG_AGO = new Date(0)

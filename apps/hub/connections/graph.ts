@@ -13,12 +13,10 @@ import {
 import { notFound } from '../platform/http/api-error.ts'
 import { amount, id, listed, named, nullable, string } from '../platform/http/response-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
+import { CYCLES_MAX, PATH_KEYS_MAX } from './graph-limits.ts'
 import { type Node, nodeOfKey } from './node.ts'
-import { isNodeOf, nodeInfos } from './node-info.ts'
-
-const CYCLES_MAX = 100
-/** The keys of all paths to the root together: a chain of thousands has paths of thousands. */
-const PATH_KEYS_MAX = 20_000
+import { isNodeOf } from './node-lookup.ts'
+import { nodeInfos } from './node-state.ts'
 
 export const graphResponse = named('ConnectionGraph', {
   nodes: listed(

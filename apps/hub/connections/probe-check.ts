@@ -6,7 +6,7 @@ import { ApiError, invalidField } from '../platform/http/api-error.ts'
 import type { Editor } from '../resources/editor.ts'
 import { type Connection, isHttp, NAME_MAX } from './connection-fields.ts'
 import { targetOf } from './node.ts'
-import { addressOf } from './node-info.ts'
+import { addressOf } from './node-lookup.ts'
 
 /** What is to be looked at, whoever looks. */
 type Probed = Pick<Connection, 'protocol' | 'port' | 'path'>

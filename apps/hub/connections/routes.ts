@@ -19,15 +19,12 @@ import type { Connection } from './connection-fields.ts'
 import { connectionHistory } from './connection-history.ts'
 import { refuseTest, testers } from './connection-test.ts'
 import { connectionGraph, graphResponse } from './graph.ts'
+import { DEPTH_MAX, DEPTH_USUAL, NODES_MAX, NODES_USUAL } from './graph-limits.ts'
 import { nodeKey } from './node.ts'
 
 const { view, manage } = connectionKind.info.permissions
 const TAG = connectionKind.group
 const PATH = connectionKind.info.path
-const NODES_MAX = 2_000
-const NODES_USUAL = 500
-const DEPTH_MAX = 10
-const DEPTH_USUAL = 3
 const IDS_MAX = 1_000
 const connectionOf = (context: RouteContext): Promise<Found<Connection>> => resourceOf(connectionKind, context)
 
