@@ -4,14 +4,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { daysLeft, stateOf } from '../../apps/hub/certificates/certificate-state.ts'
-import {
-  type Chain,
-  isGoodFor,
-  keyMatches,
-  type PemFault,
-  readChain,
-  TrustedRoots,
-} from '../../apps/hub/certificates/chain.ts'
+import { type Chain, keyMatches, type PemFault, readChain, TrustedRoots } from '../../apps/hub/certificates/chain.ts'
+import { isGoodFor } from '../../apps/hub/certificates/good-for-host.ts'
 import { CertificateMaker, type Issued, openssl } from '../support/certificates.ts'
 
 let folder = ''

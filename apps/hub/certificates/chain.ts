@@ -1,4 +1,4 @@
-// What a certificate says, and what the certificates that are sent with it are good for: read from PEM by the
+// What a certificate says, and what the certificates that are sent with it are worth: read from PEM by the
 // platform's own X.509 code (RFC 5280), chained by issuer and signature, judged against the roots that are trusted.
 import { createHash, createPrivateKey, X509Certificate } from 'node:crypto'
 import { getCACertificates } from 'node:tls'
@@ -7,7 +7,7 @@ import { parseAddress } from '../../../core/network/ip-address.ts'
 const CERTIFICATES_MAX = 10
 const PEM_BLOCK = /-----BEGIN ([A-Z0-9 ]+)-----[^-]*-----END \1-----/g
 
-type CertificateInfo = {
+export type CertificateInfo = {
   readonly subject: string
   readonly issuer: string
   /** Hexadecimal, as openssl prints it. */
@@ -234,34 +234,6 @@ export function keyMatches({ leafDer }: Chain, privateKey: string): boolean | nu
   } catch {
     return null
   }
-}
-
-type Named = Pick<CertificateInfo, 'sans' | 'commonName'>
-
-/** The names that a certificate is good for: its common name only where it has no other (RES-108). */
-export const namesOf = ({ sans, commonName }: Named): readonly string[] =>
-  sans.length > 0 ? sans : commonName === null ? [] : [commonName.toLowerCase()]
-
-/** Whether two certificates are for the same names, in whatever order. */
-export const hasSameNames = (one: Named, other: Named): boolean =>
-  new Set(namesOf(one)).symmetricDifference(new Set(namesOf(other))).size === 0
-
-/** A host in the form in which names of certificates are compared: an address in its usual spelling. */
-export const normalHost = (host: string): string =>
-  parseAddress(host)?.toString() ?? host.toLowerCase().replace(/\.$/, '')
-
-/** `*.example.com` for `a.example.com`; null for an address and for a name of one label. */
-export function wildcardOf(host: string): string | null {
-  const dot = host.indexOf('.')
-  return dot > 0 && parseAddress(host) === null ? `*${host.slice(dot)}` : null
-}
-
-/** RFC 9525: exactly, or a wildcard for one whole label. A wildcard that is asked for is itself. */
-export function isGoodFor(certificate: Named, host: string): boolean {
-  const wanted = normalHost(host)
-  const names = namesOf(certificate)
-  const wildcard = wildcardOf(wanted)
-  return names.includes(wanted) || (wildcard !== null && names.includes(wildcard))
 }
 
 /** The leaf of a chain that is kept, as DER. */

@@ -5,7 +5,7 @@ import { parseAddress } from '../../../core/network/ip-address.ts'
 import { type Words, words } from '../platform/http/api-texts.ts'
 import { integer, optional, text } from '../platform/http/request-schema.ts'
 import { named, nullable, string } from '../platform/http/response-schema.ts'
-import { normalHost } from './chain.ts'
+import { normalHost } from './good-for-host.ts'
 
 const PORT_DEFAULT = 443
 

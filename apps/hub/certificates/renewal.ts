@@ -1,9 +1,16 @@
-// A renewal: somebody asked for a newer leaf (certificate-acts.ts), it was issued, and every place serves it.
-// The hub itself issues nothing.
+// A renewal: somebody asked for a newer leaf (renew-and-revoke.ts), it was issued, and every place serves it;
+// when it is due, and how far it is. The hub itself issues nothing.
 import { listed, named, nullable, string, time, wordOf } from '../platform/http/response-schema.ts'
+import { DAY_MS } from './certificate-state.ts'
 import { type Deployment, placeOf } from './deployments.ts'
 
 const renewalStates = ['requested', 'issued', 'deployed', 'overdue', 'cancelled'] as const
+
+const DUE_BEFORE_DAYS = 7
+
+/** A renewal is due so long before the end, unless somebody says otherwise. */
+export const usualDueAt = (notAfter: Date | null): Date | null =>
+  notAfter === null ? null : new Date(notAfter.getTime() - DUE_BEFORE_DAYS * DAY_MS)
 
 /** As it is kept; times are texts (RFC 3339). */
 export type Renewal = {

@@ -13,11 +13,12 @@ import { answerOf, onePath, replyWith, resourceOf, runRoute, usualRoutes } from 
 import { runResponse, showResponse } from '../resources/resource-response.ts'
 import { presentOne } from '../resources/resource-show.ts'
 import { presentRun, takeAct } from '../resources/runs.ts'
+import { addDeployment, removeDeployment } from './add-and-remove-deployments.ts'
 import { certificateKind } from './certificate.ts'
-import { addDeployment, removeDeployment, renewCertificate, revokeCertificate } from './certificate-acts.ts'
 import { leafDer } from './chain.ts'
 import { deploymentCollection, deploymentResponse } from './deployment-list.ts'
 import { endpointMembers } from './endpoint.ts'
+import { renewCertificate, revokeCertificate } from './renew-and-revoke.ts'
 import { uploadCertificate } from './upload.ts'
 import { revocationReasons } from './versions.ts'
 

@@ -1,25 +1,18 @@
-// What people do with a certificate beside changing its fields: say where it is served, ask for a renewal, call it
-// revoked.
+// What people may say of where a certificate is served: which places they may add, and which they may not take away.
 import { sql } from 'drizzle-orm'
 import type { Tx } from '../platform/db/transaction.ts'
 import { invalidField } from '../platform/http/api-error.ts'
 import { faultsError } from '../platform/http/request-schema.ts'
 import { refuseTarget } from '../platform/outbound-guard.ts'
 import type { Editor } from '../resources/editor.ts'
-import { type Found, lockRow } from '../resources/resource-rows.ts'
-import { lastRuns, startRun } from '../resources/runs.ts'
+import { lockRow } from '../resources/resource-rows.ts'
 import { updateResource } from '../resources/write-resource.ts'
 import { type Certificate, certificateKind } from './certificate.ts'
-import { DAY_MS } from './certificate-state.ts'
 import { insertDeployment } from './deployments.ts'
 import { endpointFault, normalEndpoint, placeText } from './endpoint.ts'
 import { keepMonitorChecks } from './monitor-checks.ts'
-import { isOpen, type Renewal } from './renewal.ts'
 import { storeJudgement } from './store-judgement.ts'
-import { type Revocation, revokeVersion } from './versions.ts'
 
-/** A renewal is due so long before the end, unless somebody says otherwise. */
-const DUE_BEFORE_DAYS = 7
 const PORT_DEFAULT = 443
 
 type GivenDeployment = {
@@ -29,6 +22,7 @@ type GivenDeployment = {
   readonly sni?: string | null | undefined
   readonly server_id?: string | null | undefined
 }
+
 type Place = {
   readonly targetId: string | null
   readonly host: string | null
@@ -125,58 +119,4 @@ export async function removeDeployment(tx: Tx, editor: Editor, certificate: Cert
   })
   if (current.monitor.enabled) await keepMonitorChecks(tx, editor, certificate.id, current)
   await storeJudgement(tx, hub, certificateKind.info, companyId, certificate.id)
-}
-
-type Asked = { readonly dueAt: Date | null; readonly note: string | null }
-
-/** Opens a renewal, or answers the run of the one that is open (RES-112). */
-export async function renewCertificate(tx: Tx, editor: Editor, id: string, { dueAt, note }: Asked) {
-  const { hub, companyId } = editor
-  const row = await lockRow(certificateKind, tx, companyId, id)
-  if (isOpen(row.renewal)) {
-    const runs = await lastRuns(tx.db, companyId, 'certificate', [id])
-    const known = runs.get(id)?.find(run => run.action === 'renew')
-    if (known) return known
-  }
-  const run = await startRun(tx, editor, certificateKind, row, 'renew')
-  const usual = row.not_after === null ? null : new Date(row.not_after.getTime() - DUE_BEFORE_DAYS * DAY_MS)
-  const renewal: Renewal = {
-    state: 'requested',
-    requested_at: new Date(hub.now()).toISOString(),
-    due_at: (dueAt ?? usual)?.toISOString() ?? null,
-    note,
-    old_fingerprint: row.fingerprint_sha256,
-  }
-  await tx.db.execute(sql`
-    update certificates set renewal = ${JSON.stringify(renewal)}::jsonb where company_id = ${companyId} and id = ${id}`)
-  await storeJudgement(tx, hub, certificateKind.info, companyId, id)
-  return run
-}
-
-/** Calls the current version revoked: what an operator says, no authority is asked (RES-113). Throws 422. */
-export async function revokeCertificate(
-  tx: Tx,
-  editor: Editor,
-  id: string,
-  revocation: Revocation,
-): Promise<Found<Certificate>> {
-  const { hub, companyId } = editor
-  const row = await lockRow(certificateKind, tx, companyId, id)
-  const { fingerprint_sha256: fingerprint, revoked_at: before } = row
-  if (fingerprint === null) throw invalidField('state', 'certificate_not_seen')
-  const now = new Date(hub.now())
-  await revokeVersion(tx, id, fingerprint, revocation, now)
-  const { reason, note } = revocation
-  return updateResource(
-    tx,
-    certificateKind,
-    editor,
-    id,
-    {},
-    {
-      columns: { revoked_at: before ?? now },
-      action: 'revoke',
-      note: note === null ? reason : `${reason}: ${note}`,
-    },
-  )
 }
