@@ -16,7 +16,7 @@ import {
 } from '../../apps/hub/resources/field.ts'
 import { defineKind } from '../../apps/hub/resources/kind.ts'
 import { answerOf, onePath, runRoute, usualRoutes } from '../../apps/hub/resources/kind-routes.ts'
-import { exportColumnsOf, specFields, specSchemaOf } from '../../apps/hub/resources/manifest-schema.ts'
+import { exportColumnsOf, specFields, specSchemaOf } from '../../apps/hub/resources/manifest-fields.ts'
 import { emptyOf, parseForm, storedOf } from '../../apps/hub/resources/resource-form.ts'
 import { RunFailed } from '../../apps/hub/resources/runs.ts'
 

@@ -14,7 +14,7 @@ import { ApiError, invalid, invalidField, notFound } from '../platform/http/api-
 import { type Words, words } from '../platform/http/api-texts.ts'
 import { isUuid } from '../platform/http/request-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
-import { checkVersion } from '../resources/write-resource.ts'
+import { checkVersion } from '../resources/row-version.ts'
 import { STEPS_MAX, WORKFLOWS_MAX, workflowActions } from './workflow-limits.ts'
 import { type StepRow, type WorkflowRow, workflowCollection } from './workflow-list.ts'
 

@@ -5,7 +5,7 @@ import { loadChannelPreferences } from '../notifications/deliveries.ts'
 import { tellMessages } from '../notifications/messages.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
 import type { Editor } from '../resources/editor.ts'
-import { membersOf, peopleFor } from '../resources/tell-conditions.ts'
+import { membersOf, peopleFor } from '../resources/people-of-owner-team.ts'
 import { type Certificate, certificateKind } from './certificate.ts'
 import { presentRenewal } from './renewal.ts'
 

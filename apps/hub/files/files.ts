@@ -14,7 +14,7 @@ import { collection, equals, filter, ofCompany, search } from '../platform/http/
 import { flag, flagOf, oneOf, text, uuid } from '../platform/http/request-schema.ts'
 import { amount, id, listed, named, nullable, reference, string, time } from '../platform/http/response-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
-import { checkVersion } from '../resources/write-resource.ts'
+import { checkVersion } from '../resources/row-version.ts'
 import { fileTypeOf } from './file-type.ts'
 import { deleteObject, ObjectWriter } from './stored-objects.ts'
 

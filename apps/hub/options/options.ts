@@ -12,7 +12,7 @@ import { invalid, invalidField, notFound } from '../platform/http/api-error.ts'
 import { words } from '../platform/http/api-texts.ts'
 import { boolean, isUuid, optional, text } from '../platform/http/request-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
-import { checkVersion, type Expected } from '../resources/write-resource.ts'
+import { checkVersion, type Expected } from '../resources/row-version.ts'
 import { refreshScopes } from '../scopes/scope.ts'
 import { isOptionList, optionListId, optionLists, usedBy, usesOf } from './option-lists.ts'
 

@@ -1,5 +1,5 @@
 // What the hub itself finds wrong with a resource (R-008): one open row for each resource and code. They decide the
-// health of the resource, and the hub tells of them (tell-conditions.ts).
+// health of the resource (resource-health.ts), and the hub tells of them (tell-conditions.ts).
 import { randomUUID } from 'node:crypto'
 import { sql } from 'drizzle-orm'
 import type { Unchecked } from '../../../core/json-object.ts'
@@ -7,6 +7,7 @@ import type { Executor } from '../platform/db/connect.ts'
 import { type Tx, uuidList } from '../platform/db/transaction.ts'
 import type { Language } from '../platform/http/api-texts.ts'
 import type { ConditionSeverity, KindInfo } from './kind-info.ts'
+import { refreshHealth } from './resource-health.ts'
 
 /** A probed condition opens after this many failed probes in a row (RES-027); a computed one at once. */
 const FAILURES_TO_OPEN = 2
@@ -20,23 +21,6 @@ export type Finding = {
   readonly isProbed?: boolean
   /** How far it has come, such as the days that are left: people are told again at each other stage. */
   readonly stage?: string
-}
-
-/** The health of resources anew: the worst open condition, unknown while planned or retired (R-009). */
-export async function refreshHealth(tx: Tx, info: KindInfo, companyId: string, ids: readonly string[]): Promise<void> {
-  if (ids.length === 0) return
-  await tx.db.execute(sql`
-    update ${sql.identifier(info.table)} t set health = h.health from (
-      select r.id, case
-        when r.status in ('planned', 'retired') then 'unknown'
-        when bool_or(c.severity = 'critical') then 'critical'
-        when bool_or(c.severity = 'warning') then 'warning'
-        else 'ok' end as health
-      from ${sql.identifier(info.table)} r
-      left join resource_conditions c on c.company_id = r.company_id and c.resource_id = r.id and c.kind = ${info.kind}
-        and c.since is not null and c.resolved_at is null
-      where r.company_id = ${companyId} and r.id = any(${uuidList(ids)}::uuid[]) group by r.id, r.status) h
-    where t.company_id = ${companyId} and t.id = h.id and t.health is distinct from h.health`)
 }
 
 /**

@@ -13,7 +13,8 @@ import {
 } from '../platform/http/response-schema.ts'
 import { namedFields, type Values } from './field.ts'
 import { healths, type Kind, origins } from './kind.ts'
-import { type Found, healthShown } from './resource-rows.ts'
+import { healthShown } from './resource-health.ts'
+import type { Found } from './resource-rows.ts'
 
 export const runResponse = named('ResourceRun', {
   id: id(),

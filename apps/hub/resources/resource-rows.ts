@@ -110,6 +110,3 @@ export async function rowsOfIds<Row extends CommonRow>(
   const where = and(eq(table.company_id, companyId), isAnyOf(table.id, ids), ofWhich(kind, which))
   return (await selectRows(kind, db).where(where)) as Found<Row>[]
 }
-
-/** The health that is answered: what no probe speaks for any more is unknown. */
-export const healthShown = (row: Found): string => (row.is_probe_old ? 'unknown' : row.health)

@@ -6,15 +6,12 @@ import type { Unchecked } from '../../../core/json-object.ts'
 import type { Hub } from '../hub-context.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { type Tx, uuidList } from '../platform/db/transaction.ts'
-import { tooManyRequests } from '../platform/http/api-error.ts'
 import { type JobPayload, PermanentJobFailure } from '../platform/jobs/jobs.ts'
 import { type Editor, hubEditor } from './editor.ts'
 import type { CommonRow, Kind } from './kind.ts'
 import { findRow } from './resource-rows.ts'
 
 const QUEUE = 'resources.probe'
-/** Acts that leave the hub, a minute and company (R-015). */
-const ACTS_PER_MINUTE = 30
 const ERROR_MAX = 500
 
 type RunRow = {
@@ -53,12 +50,6 @@ export const presentRun = (row: RunRow) => ({
 
 /** An act whose work fails in a way that the operator should read: the text becomes the run's error. */
 export class RunFailed extends Error {}
-
-/** Throws 429 for more acts in a minute than a company has. */
-export function takeAct(hub: Hub, companyId: string): void {
-  const taken = hub.requestWindows.take(`outbound ${companyId}`, ACTS_PER_MINUTE)
-  if (!taken.allowed) throw tooManyRequests(taken.retryAfterSeconds)
-}
 
 /**
  * Makes a run of an act on a resource, or answers the one under way. Its job starts after the commit. The call that

@@ -6,13 +6,14 @@ import type { Severity } from '../../../core/alerting/rules/rule.ts'
 import type { Unchecked } from '../../../core/json-object.ts'
 import type { Hub } from '../hub-context.ts'
 import type { Attributes } from '../notifications/choose-channels.ts'
-import { type ChannelPreferences, loadChannelPreferences } from '../notifications/deliveries.ts'
+import { loadChannelPreferences } from '../notifications/deliveries.ts'
 import { type Message, tellMessages } from '../notifications/messages.ts'
 import type { Recipient } from '../notifications/recipients.ts'
 import { linkTo, type NotificationLanguage } from '../notifications/templates.ts'
 import { inTransaction, type Tx } from '../platform/db/transaction.ts'
 import { conditionText } from './conditions.ts'
 import type { KindInfo, Kinds } from './kind-info.ts'
+import { membersOf, peopleFor } from './people-of-owner-team.ts'
 
 const AT_ONCE = 200
 
@@ -110,21 +111,6 @@ async function markTold(tx: Tx, rows: readonly Row[]): Promise<void> {
       told_stage = case when resolved_at is null then stage else told_stage end,
       recovery_told_at = case when resolved_at is not null then now() end
     where id in (select jsonb_array_elements_text(${JSON.stringify(rows.map(row => row.id))}::jsonb)::uuid)`)
-}
-
-/** The members of teams, by team. */
-export async function membersOf(tx: Tx, teamIds: readonly string[]): Promise<Map<string, Set<string>>> {
-  const rows = await tx.db.execute<{ team_id: string; user_id: string }>(sql`
-    select team_id, user_id from team_members
-    where team_id in (select jsonb_array_elements_text(${JSON.stringify(teamIds)}::jsonb)::uuid)`)
-  const byTeam = Map.groupBy(rows, row => row.team_id)
-  return new Map([...byTeam].map(([team, members]) => [team, new Set(members.map(row => row.user_id))]))
-}
-
-/** Those of the owner team who may view the kind; all who may where there is none of them. */
-export function peopleFor(voices: ChannelPreferences, members: ReadonlySet<string> | undefined): readonly Recipient[] {
-  const own = voices.recipients.filter(person => members?.has(person.id))
-  return own.length > 0 ? own : voices.recipients
 }
 
 function messageOf(hub: Hub, info: KindInfo, root: KindInfo, row: Row, people: readonly Recipient[]): Message {

@@ -12,41 +12,24 @@ import { type Tx, together, uuidList } from '../platform/db/transaction.ts'
 import { ApiError, invalid, invalidField, notFound } from '../platform/http/api-error.ts'
 import { type Words, words } from '../platform/http/api-texts.ts'
 import { faultsError } from '../platform/http/request-schema.ts'
-import { refreshHealth } from './conditions.ts'
 import { beyond, beyondLimit } from './count-limit.ts'
 import type { Editor } from './editor.ts'
 import type { Values } from './field.ts'
 import { type CommonRow, type Kind, type NewWrite, type Notes, writableFields } from './kind.ts'
 import { type Change, partsOf, referenceFaultsOf, refuseInUse } from './references.ts'
 import { emptyOf, storedOf } from './resource-form.ts'
+import { refreshHealth } from './resource-health.ts'
 import { type Found, findRow, lockRow, rowsOfIds, storedRows } from './resource-rows.ts'
+import { checkVersion, type Expected } from './row-version.ts'
 import { optionFaultsOf, optionFieldsOf } from './strict-options.ts'
 
 type Origin = CommonRow['origin']
-/** The version that the caller changed: of the header (412 when it is another one) or of the body (409). */
-export type Expected = { readonly ifMatch?: string | null; readonly version?: number | null }
-
 const NONE: ReadonlySet<string> = new Set()
 /** What a request gave beside the fields of a kind. */
 const inputOf = ({ inputs }: Kind, values: Unchecked): Unchecked =>
   Object.fromEntries(Object.keys(inputs).flatMap(name => (name in values ? [[name, values[name]]] : [])))
 /** Columns whose change is no change of the resource. */
 const UNCOUNTED = new Set(['version', 'updated_at', 'updated_by', 'health', 'drifted', 'drift', 'probe_until'])
-
-/** True when If-Match names the version (R-082): `*` any, a list any of its members, a weak tag never. */
-const matches = (ifMatch: string, version: number): boolean =>
-  ifMatch.split(',').some(tag => tag.trim() === '*' || tag.trim() === `"${version}"`)
-
-/** Throws 412 or 409 when the resource is another version than the caller knows (R-003). */
-export function checkVersion({ version }: Pick<CommonRow, 'version'>, { ifMatch, version: given }: Expected): void {
-  const conflict = (status: number) =>
-    new ApiError(status, 'version_conflict', words('version_conflict', { version }), {
-      reason: 'version_conflict',
-      members: { current_version: version },
-    })
-  if (ifMatch !== null && ifMatch !== undefined && !matches(ifMatch, version)) throw conflict(412)
-  if (given !== null && given !== undefined && given !== version) throw conflict(409)
-}
 
 /** What a row shows of its fields, for the audit log: never a secret. */
 function recordOf(kind: Kind, row: Values): Unchecked {

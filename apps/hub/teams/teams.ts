@@ -12,7 +12,7 @@ import { invalidField, notFound } from '../platform/http/api-error.ts'
 import { collection, ofCompany } from '../platform/http/collection.ts'
 import { isUuid } from '../platform/http/request-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
-import { disown } from '../resources/owners.ts'
+import { disown } from '../resources/resources-of-deleted-team.ts'
 
 type Member = { readonly id: string; readonly name: string }
 

@@ -10,7 +10,7 @@ import { faultsError, listOf, optional, text } from '../../platform/http/request
 import { editorOf } from '../../resources/editor.ts'
 import type { Values } from '../../resources/field.ts'
 import { columnNamed, type Form, type Kind } from '../../resources/kind.ts'
-import { inManifestNames, specFields, specPlace } from '../../resources/manifest-schema.ts'
+import { inManifestNames, specFields, specPlace } from '../../resources/manifest-fields.ts'
 import { parseForm, under } from '../../resources/resource-form.ts'
 import { insertResource, updateResource } from '../../resources/write-resource.ts'
 import { countPart, type Reading, type Writing } from './manifest-kind.ts'
