@@ -29,7 +29,8 @@ import {
 } from '../resources/field.ts'
 import { columnNamed, defineKind, type RowOf, type Write } from '../resources/kind.ts'
 import { deleteResource, insertResource, updateResource } from '../resources/write-resource.ts'
-import { dnsZoneKind, touchZone } from './dns-zone.ts'
+import { dnsZoneKind } from './dns-zone.ts'
+import { touchZone } from './zone-serial.ts'
 
 const recordStates = ['in_sync', 'missing', 'different', 'extra', 'disabled', 'unknown'] as const
 const seenSchema = Type.Object({ server: Type.String(), values: Type.Array(Type.String()) })

@@ -21,18 +21,14 @@ import { presentRun, startRun } from '../resources/runs.ts'
 import { insertResource } from '../resources/write-resource.ts'
 import { dnsRecordKind } from './dns-record.ts'
 import { dnsZoneKind } from './dns-zone.ts'
+import { publisherOf } from './powerdns-api.ts'
 import { addRecords, publishedRecords, usualNameServers } from './zone-content.ts'
 import { importZoneFile } from './zone-import.ts'
-import { publisherOf } from './zone-sync.ts'
+import { FILE_BODY_BYTES_MAX, FILE_CHARACTERS_MAX, RECORDS_AT_ONCE, RECORDS_WITH_ZONE } from './zone-limits.ts'
 
 const TAG = 'DNS'
 const VIEW = ['dns.view']
 const MANAGE = ['dns.manage']
-const RECORDS_WITH_ZONE = 1_000
-const RECORDS_AT_ONCE = 500
-const FILE_CHARACTERS_MAX = 2 * 1024 * 1024
-const FILE_BODY_BYTES_MAX = 8 * 1024 * 1024
-
 const zoneOf = (context: RouteContext) => resourceOf(dnsZoneKind, context)
 
 const recordsMember = (max: number, min = 0) => listOf(Type.Object(bodyOf(dnsRecordKind, true).properties), max, min)

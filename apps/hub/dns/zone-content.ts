@@ -16,7 +16,8 @@ import type { Editor } from '../resources/editor.ts'
 import { parseForm, under } from '../resources/resource-form.ts'
 import { deleteResource, insertResource } from '../resources/write-resource.ts'
 import { dnsRecordKind, zoneFaultWords } from './dns-record.ts'
-import { type DnsZone, touchZone } from './dns-zone.ts'
+import type { DnsZone } from './dns-zone.ts'
+import { touchZone } from './zone-serial.ts'
 
 const { kind, limit } = { kind: dnsRecordKind.info.kind, limit: dnsRecordKind.limit }
 

@@ -7,7 +7,7 @@ import { invalid } from '../platform/http/api-error.ts'
 import { words } from '../platform/http/api-texts.ts'
 import type { Editor } from '../resources/editor.ts'
 import { zoneFaultWords } from './dns-record.ts'
-import { type DnsZone, touchZone } from './dns-zone.ts'
+import type { DnsZone } from './dns-zone.ts'
 import {
   checkRecordLimit,
   deleteRecords,
@@ -17,6 +17,7 @@ import {
   setTtls,
   ZoneContent,
 } from './zone-content.ts'
+import { touchZone } from './zone-serial.ts'
 
 type ImportMode = 'merge' | 'replace'
 
