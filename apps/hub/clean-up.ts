@@ -1,5 +1,5 @@
 // How long the hub keeps what is over, and when a deleted company goes for good; other days stand with what they are of
-// (findings: security/finding-retention.ts, runs of manifests: iac/drift.ts, resources in the trash:
+// (findings: security/finding-retention.ts, runs of manifests: iac/run-retention.ts, resources in the trash:
 // resources/purge-resources.ts).
 import { sql } from 'drizzle-orm'
 import { addUpAuditCounts } from './audit/audit-count.ts'

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { getTableColumns, sql } from 'drizzle-orm'
 import { getTableConfig } from 'drizzle-orm/pg-core'
-import { manifestKinds } from '../../apps/hub/iac/kinds/kinds.ts'
+import { manifestKinds } from '../../apps/hub/iac/kinds/all-manifest-kinds.ts'
 import { kinds } from '../../apps/hub/kinds.ts'
 import { inTransaction } from '../../apps/hub/platform/db/transaction.ts'
 import { setConditions } from '../../apps/hub/resources/conditions.ts'

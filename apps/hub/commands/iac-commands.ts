@@ -5,11 +5,11 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import type { Command } from 'commander'
 import { isObject, type Unchecked } from '../../../core/json-object.ts'
+import { MANIFESTS_MAX } from '../iac/run-limits.ts'
 import { type Print, printer } from './output.ts'
 
 const TIMEOUT_MS = 60_000
 const POLL_MS = 1_000
-const MANIFESTS_MAX = 25
 /** As `diff` and others say it: everything went well, and there are changes. */
 const HAS_CHANGES = 2
 

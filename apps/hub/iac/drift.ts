@@ -8,9 +8,9 @@ import type { FieldDrift } from '../platform/db/schema-iac.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
 import { setConditions } from '../resources/conditions.ts'
 import { setDrift } from '../resources/drift.ts'
-import { manifestKind } from './kinds/kinds.ts'
+import { manifestKind } from './kinds/all-manifest-kinds.ts'
 import type { Existing, ManifestKind, NameFinder, Reading } from './kinds/manifest-kind.ts'
-import { findNames } from './name-book.ts'
+import { findNames } from './resolve-names.ts'
 
 const AT_ONCE = 500
 const COMPARED_SECONDS = 15 * 60
@@ -97,11 +97,4 @@ async function openConditions(hub: Hub): Promise<void> {
       setConditions(tx, info, company_id, [resource_id], [DRIFT], new Map([[resource_id, found]])),
     )
   }
-}
-
-/** Runs are kept 400 days (R-043). */
-export async function forgetOldManifestRuns(hub: Hub): Promise<void> {
-  await hub.database.db.execute(sql`
-    delete from iac_runs where id in (
-      select id from iac_runs where created_at < now() - interval '400 days' and queued_at is null limit 1000)`)
 }

@@ -4,7 +4,7 @@ import { canonicalText } from '../../../core/iac/spec-diff.ts'
 import { isObject, type Unchecked } from '../../../core/json-object.ts'
 import type { RunError } from '../platform/db/schema-iac.ts'
 import type { ManifestKind } from './kinds/manifest-kind.ts'
-import type { ManifestText } from './manifest-text.ts'
+import type { ManifestText } from './read-manifest-yaml.ts'
 
 type Place = readonly (string | number)[]
 /** What of a manifest tells the place of its faults. */

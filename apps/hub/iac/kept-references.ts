@@ -2,7 +2,7 @@
 // manifest may go on saying them while it leaves their field as it is. What was exported plans to nothing (RES-127).
 import type { FieldDiff } from '../../../core/iac/spec-diff.ts'
 import type { Existing, ManifestKind, Reference } from './kinds/manifest-kind.ts'
-import { madeKey } from './name-book.ts'
+import { madeKey } from './resolve-names.ts'
 
 /** Those that the resource does not have already. */
 export function addedReferences(

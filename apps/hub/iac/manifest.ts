@@ -7,10 +7,11 @@ import type { RunError } from '../platform/db/schema-iac.ts'
 import { type Language, render } from '../platform/http/api-texts.ts'
 import { schemaFaults, withoutEmptyTexts } from '../platform/http/request-schema.ts'
 import { FAULTS_MAX } from './fault-place.ts'
-import { manifestKind, manifestKinds } from './kinds/kinds.ts'
+import { manifestKind, manifestKinds } from './kinds/all-manifest-kinds.ts'
 import type { ManifestKind } from './kinds/manifest-kind.ts'
 import { API_VERSION, unknownMembers } from './manifest-schema.ts'
-import { hideSecrets, type ManifestText, readManifestText, withoutSecrets } from './manifest-text.ts'
+import { hideSecrets, withoutSecrets } from './manifest-secrets.ts'
+import { type ManifestText, readManifestText } from './read-manifest-yaml.ts'
 
 export type SentFile = { readonly path: string; readonly contents: string }
 

@@ -10,18 +10,18 @@ import type { RunError, RunFile } from '../platform/db/schema-iac.ts'
 import { render, type Words } from '../platform/http/api-texts.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { FAULTS_MAX, fieldFault, sameResourceFault, specFault } from './fault-place.ts'
-import { isKindPermissionNeeded } from './iac-settings.ts'
 import { addedReferences, changedReferences } from './kept-references.ts'
+import { isKindPermissionNeeded } from './kind-permission-needed.ts'
 import type { NameFinder, Reading, Reference } from './kinds/manifest-kind.ts'
 import { type Manifest, readManifest, type SentFile } from './manifest.ts'
 import { type Compared, compareItem, desiredName } from './manifest-effect.ts'
 import { type Matched, matchExisting } from './match-existing.ts'
-import { findNames, madeKey } from './name-book.ts'
-import { type RunNames, runNames, withNewNames } from './run-names.ts'
+import { type RunNames, runNames, withNewNames } from './names-after-run.ts'
+import { findNames, madeKey } from './resolve-names.ts'
+import { LEAVES_MAX, leafItems } from './run-limits.ts'
+import { traitsOf } from './traits-for-workflows.ts'
 import { type Trial, tryItems } from './try-items.ts'
 import { usableCompaniesBySlug } from './usable-companies.ts'
-
-const LEAVES_MAX = 10_000
 
 export type PlannedItem = {
   readonly path: string
@@ -79,15 +79,6 @@ async function readFiles(context: RouteContext, sent: readonly SentFile[]) {
   return { files, manifests, errors, kinds }
 }
 
-/** Items of lists of objects, at any depth. */
-function leafItems(value: unknown): number {
-  if (Array.isArray(value))
-    return value.reduce<number>((sum, item) => sum + (typeof item === 'object' ? 1 : 0) + leafItems(item), 0)
-  return typeof value === 'object' && value !== null
-    ? Object.values(value).reduce<number>((sum, member) => sum + leafItems(member), 0)
-    : 0
-}
-
 /** Manifests that mean one resource: every one after the first is a fault that names both. */
 function sameResource(matched: readonly Matched[]): RunError[] {
   const seen = new Map<string, string>()
@@ -134,21 +125,6 @@ async function refer(reading: Reading, { manifest }: Matched, { made, renames }:
   const missing = references.filter(({ kind, name, isOptional }) => !isOptional && find(kind, name) === null)
   const paths = references.flatMap(({ kind, name }) => made.get(madeKey(kind, name))?.path ?? [])
   return { refersTo: [...new Set(paths)].filter(path => path !== manifest.path), missing, find }
-}
-
-const textsOf = (value: unknown): string[] =>
-  Array.isArray(value) ? value.map(String) : typeof value === 'string' ? [value] : []
-
-/**
- * The environments and tags that a resource has or will have, so that nobody evades an approval by taking away what
- * asks for it; of what has a scope, those of the scope.
- */
-function traitsOf(specs: readonly Unchecked[]): { environments: string[]; tags: string[] } {
-  const all = specs.flatMap(spec => [spec, (spec.scope ?? {}) as Unchecked])
-  return {
-    environments: all.flatMap(each => [...textsOf(each.environment), ...textsOf(each.environments)]),
-    tags: all.flatMap(each => textsOf(each.tags)),
-  }
 }
 
 const requiredFor = ({ kind }: Manifest, action: ItemAction): string =>

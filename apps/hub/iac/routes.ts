@@ -12,14 +12,14 @@ import { boolean, listOf, oneOf, optional, text, uuid } from '../platform/http/r
 import { answer, answerList, answerPage, anyObject } from '../platform/http/response-schema.ts'
 import { type Route, type RouteContext, route } from '../platform/http/route.ts'
 import { attach, detach } from './attachments.ts'
-import { exportKind, exportYaml, findKind, listKinds } from './export.ts'
-import { countSubmission, refuseDisabledUpload } from './iac-settings.ts'
+import { keptDescription } from './description-html.ts'
+import { exportKind, exportYaml, findKind, listKinds } from './export-manifests.ts'
 import type { SentFile } from './manifest.ts'
 import { manifestSchema } from './manifest-schema.ts'
-import { manifestYaml } from './manifest-yaml.ts'
-import { keptDescription } from './plain-html.ts'
+import { countSubmission, refuseDisabledUpload } from './may-submit.ts'
 import { planFiles } from './plan.ts'
 import { presentRun } from './present-run.ts'
+import { CONTENTS_BYTES_MAX, checkSizes, DESCRIPTION_MAX, MANIFESTS_MAX } from './run-limits.ts'
 import {
   attachmentResponse,
   exportedManifest,
@@ -30,14 +30,12 @@ import {
 } from './run-response.ts'
 import { cancelRun, findRun, ownRun, queueRun, replanRun, submitRun, viewRun } from './runs.ts'
 import { timelineOf } from './timeline.ts'
+import { manifestYaml } from './write-manifest-yaml.ts'
 
 const TAG = 'IaC requests'
 const VIEW = ['iac.view']
 const SUBMIT = ['iac.submit']
 const APPLY = ['iac.apply']
-const CONTENTS_BYTES_MAX = 256 * 1024
-const MANIFESTS_MAX = 25
-const DESCRIPTION_MAX = 20_000
 const MIB = 1024 * 1024
 /** All manifests at their largest, with room for what JSON escapes. */
 const BODY_BYTES_MAX = 16 * MIB
@@ -61,13 +59,6 @@ const form = Type.Object({
   spec: optional(Type.Record(Type.String(), Type.Unknown())),
   ...about,
 })
-
-/** The limit counts bytes, the schema characters. */
-function checkSizes(files: readonly SentFile[]): readonly SentFile[] {
-  const large = files.findIndex(file => Buffer.byteLength(file.contents) > CONTENTS_BYTES_MAX)
-  if (large >= 0) throw invalidField(`manifests.${large}.contents`, 'length_max', { max: CONTENTS_BYTES_MAX })
-  return files
-}
 
 type FormBody = {
   readonly manifests?: readonly SentFile[] | null | undefined

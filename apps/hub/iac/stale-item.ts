@@ -2,11 +2,11 @@
 // changed (resources.md, GET /iac/runs/{run}); applying refuses less, for it makes the difference again and applies it
 // where it is the same whatever the version. So what is shown as not stale is never refused as stale.
 import type { iacItems } from '../platform/db/schema-iac.ts'
-import { manifestKind } from './kinds/kinds.ts'
+import { manifestKind } from './kinds/all-manifest-kinds.ts'
 import type { Existing, ManifestKind, NameFinder, Reading } from './kinds/manifest-kind.ts'
 import { type Compared, compareItem } from './manifest-effect.ts'
 import { bindingsOf } from './match-existing.ts'
-import { findNames } from './name-book.ts'
+import { findNames } from './resolve-names.ts'
 
 type PlannedItem = Pick<
   typeof iacItems.$inferSelect,

@@ -4,7 +4,7 @@ import { and, eq } from 'drizzle-orm'
 import { iacBindings, type iacItems } from '../platform/db/schema-iac.ts'
 import { addedReferences, changedReferences } from './kept-references.ts'
 import type { ManifestKind, Writing } from './kinds/manifest-kind.ts'
-import { findNames } from './name-book.ts'
+import { findNames } from './resolve-names.ts'
 import { compareAgain } from './stale-item.ts'
 
 export type WrittenItem = Pick<

@@ -4,10 +4,10 @@ import { conventionalPath, isSlug, slugFrom } from '../../../core/iac/manifest-p
 import { kinds } from '../kinds.ts'
 import { notFound } from '../platform/http/api-error.ts'
 import type { RouteContext } from '../platform/http/route.ts'
-import { manifestKind, manifestKindOfResource, manifestKinds } from './kinds/kinds.ts'
+import { manifestKind, manifestKindOfResource, manifestKinds } from './kinds/all-manifest-kinds.ts'
 import type { Existing, ExportFilter, ManifestKind, Range, Reading } from './kinds/manifest-kind.ts'
-import { manifestYaml } from './manifest-yaml.ts'
 import { bindingsOf } from './match-existing.ts'
+import { manifestYaml } from './write-manifest-yaml.ts'
 
 /** Of so many resources a page tells which names come to the same slug. */
 const NAMES_MAX = 10_000

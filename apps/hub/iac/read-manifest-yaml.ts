@@ -1,7 +1,6 @@
 // The text of a manifest as a value: YAML 1.2 core schema, one document, no tags and no directives, at most 100 aliases
 // and 20 levels (resources.md R-043). Hostile text is told of in far less than a second and without much memory:
-// nothing
-// is composed before its tokens were counted, and nothing here takes more than the length of the text.
+// nothing is composed before its tokens were counted, and nothing here takes more than the length of the text.
 import {
   Composer,
   CST,
@@ -16,6 +15,7 @@ import {
   Parser,
   visit,
 } from 'yaml'
+import { PRIVATE_KEY, SECRET_KEY, type SecretPlace } from './manifest-secrets.ts'
 
 const ALIASES_MAX = 100
 const DEPTH_MAX = 20
@@ -33,32 +33,6 @@ export type ManifestText = {
   readonly secrets: readonly SecretPlace[]
   /** The line of the member of a path, or of the nearest one above it that exists. */
   readonly lineOf: (path: Path) => number | null
-}
-
-type SecretPlace = {
-  readonly path: readonly string[]
-  readonly line: number | null
-  readonly from: number
-  readonly to: number
-}
-
-const SECRET_KEY = /password|passphrase|secret|api_?key|private_?key|token|credential/i
-const PRIVATE_KEY = /-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----/
-const HIDDEN = '(hidden)'
-
-/** A text that could not be read, without what looks like the value of a secret. */
-export const withoutSecrets = (text: string): string =>
-  text
-    .replace(/-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----[\s\S]*?(-----END [A-Z0-9 ]*PRIVATE KEY-----|$)/g, HIDDEN)
-    .replace(
-      /([\w-]*(?:password|passphrase|secret|api_?key|private_?key|token|credential)\w*["']?[ \t]*:[ \t]*)("[^"]*"|'[^']*'|[^,}\n]+)/gi,
-      `$1${HIDDEN}`,
-    )
-
-/** The text with the values of its secrets replaced. */
-export function hideSecrets(text: string, secrets: readonly SecretPlace[]): string {
-  const ordered = [...secrets].sort((a, b) => b.from - a.from)
-  return ordered.reduce((rest, { from, to }) => `${rest.slice(0, from)}${HIDDEN}\n${rest.slice(to)}`, text)
 }
 
 class Refused extends Error {

@@ -5,7 +5,7 @@ import type { Existing, ManifestKind, Reading } from './kinds/manifest-kind.ts'
 import { partName } from './kinds/names-by-id.ts'
 import { desiredName } from './manifest-effect.ts'
 import type { Matched } from './match-existing.ts'
-import { madeKey, nameAfter, type Renames } from './name-book.ts'
+import { madeKey, nameAfter, type Renames } from './resolve-names.ts'
 
 type Made = ReadonlyMap<string, { readonly id: string | null; readonly name: string; readonly path: string }>
 /** Of one company. */

@@ -1,5 +1,4 @@
-// The settings of manifests (resources.md R-066): a company may have values of its own.
-import type { Hub } from '../hub-context.ts'
+// Whether and how often a caller may submit manifests (resources.md R-066).
 import { ApiError, tooManyRequests } from '../platform/http/api-error.ts'
 import { words } from '../platform/http/api-texts.ts'
 import type { RouteContext } from '../platform/http/route.ts'
@@ -17,7 +16,3 @@ export function countSubmission({ hub, caller }: RouteContext): void {
   const taken = hub.requestWindows.take(`iac ${caller.credentialId}`, limit)
   if (!taken.allowed) throw tooManyRequests(taken.retryAfterSeconds)
 }
-
-/** Whether applying needs the permission that the API would ask for, beside iac.apply. */
-export const isKindPermissionNeeded = async (hub: Hub, companyId: string): Promise<boolean> =>
-  (await hub.state.valueIn(hub.database.db, companyId, 'iac.require_kind_permissions')) === true

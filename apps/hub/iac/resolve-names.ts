@@ -2,7 +2,7 @@
 // what the same run is about to make are known too.
 import { eq, sql } from 'drizzle-orm'
 import { iacBindings } from '../platform/db/schema-iac.ts'
-import { manifestKind, manifestKindOfResource } from './kinds/kinds.ts'
+import { manifestKind, manifestKindOfResource } from './kinds/all-manifest-kinds.ts'
 import type { Named, NameFinder, Reading, Reference } from './kinds/manifest-kind.ts'
 import { namedAs, partName } from './kinds/names-by-id.ts'
 
