@@ -1,9 +1,9 @@
 // Files of companies: what they are is told from their content, and they come back as they were.
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createHash, randomBytes } from 'node:crypto'
+import { attachmentOf, rangeOf } from '../../apps/hub/files/download.ts'
 import { fileTypeOf } from '../../apps/hub/files/file-type.ts'
 import { filesToAttach } from '../../apps/hub/files/files.ts'
-import { attachmentOf, rangeOf } from '../../apps/hub/files/stored-objects.ts'
 import { inTransaction } from '../../apps/hub/platform/db/transaction.ts'
 import { type Json, type Tenant, TestHub, until } from './hub-harness.ts'
 

@@ -30,10 +30,10 @@ import { columnList } from './export-columns.ts'
 import { type ExportFormat, exportFormats } from './export-format.ts'
 import type { ExportFilters } from './export-resources.ts'
 import { checkedExport, insertExport } from './exports.ts'
+import { nextRunAfter, periods, type When } from './next-run.ts'
 
 const SCHEDULES_MAX = 50
 export const RECIPIENTS_MAX = 20
-const periods = ['day', 'week', 'month'] as const
 const OPTIONS = { delimiter: ',', bom: false, raw: false }
 
 const scheduleResponse = named('ExportSchedule', {
@@ -138,30 +138,6 @@ export async function findSchedule(context: RouteContext, scheduleId: string): P
   const found = await scheduleCollection.find(hub.database.db, companyId, scheduleId)
   if (found.schedule.ownerId !== caller.user.id && !caller.permissions.has('audit.view')) throw notFound()
   return found
-}
-
-type When = {
-  readonly every: (typeof periods)[number]
-  readonly at: string
-  readonly weekday: number | null
-  readonly day: number | null
-  readonly timeZone: string
-}
-
-/**
- * The next time after an instant: of each local day that fits, one instant, so that a time that comes twice when
- * clocks go back counts once, and one that they skip is an hour later.
- */
-export async function nextRunAfter(db: Executor, when: When, afterMs: number): Promise<Date> {
-  const after = new Date(afterMs).toISOString()
-  const [row] = await db.execute<{ at: string }>(sql`
-    select min(x.at) as at from (
-      select (d.day + ${when.at}::time) at time zone ${when.timeZone} as at, d.day
-      from (select (${after}::timestamptz at time zone ${when.timeZone})::date + n as day from generate_series(0, 62) n) d) x
-    where x.at > ${after}::timestamptz and (${when.every}::text = 'day'
-      or (${when.every} = 'week' and extract(isodow from x.day) = ${when.weekday}::int)
-      or (${when.every} = 'month' and extract(day from x.day) = ${when.day}::int))`)
-  return new Date(row?.at ?? afterMs)
 }
 
 export type ScheduleInput = {

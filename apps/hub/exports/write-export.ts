@@ -14,17 +14,15 @@ import type { Asker } from '../platform/http/collection.ts'
 import { columnsOf } from '../platform/http/response-columns.ts'
 import type { JobPayload } from '../platform/jobs/jobs.ts'
 import { livingProcesses } from '../queues/processes.ts'
-import { defaultOf } from '../system-state/setting-definitions.ts'
 import { type ExportFormat, type ExportOptions, ExportText } from './export-format.ts'
 import { type ExportFilters, exportResourceOf } from './export-resources.ts'
+import { expiryOf, forgetOldExports } from './export-retention.ts'
 import { noteOutcome } from './schedule-outcome.ts'
 
 const ROWS_AT_ONCE = 5_000
 /** After so many rows what they left is collected: the heap would grow by the rows of many steps before it is. */
 const ROWS_KEPT = 25_000
 const TRIES_MAX = 3
-const KEPT_ROW_DAYS = 90
-const DAY_MS = 86_400_000
 
 /** The export ends as failed with this word, and no further try. */
 class ExportFailed extends Error {}
@@ -120,8 +118,7 @@ async function writeExport(hub: Hub, payload: JobPayload): Promise<void> {
     await db.execute(sql`update exports set object_id = ${writer.id} where id = ${exportId} and attempt = ${attempt}`)
     const count = await writeRows(hub, begun, exportId, attempt, writer)
     const { bytes, sha256 } = await writer.finish()
-    const days = (await hub.state.valueIn(db, begun.company_id, 'exports.kept_days')) ?? defaultOf('exports.kept_days')
-    const expiresAt = new Date(hub.now() + days * DAY_MS).toISOString()
+    const expiresAt = (await expiryOf(hub, begun.company_id)).toISOString()
     await inTransaction(db, async tx => {
       const ready = await tx.db.execute(sql`
         update exports set state = 'ready', row_count = ${count}, bytes = ${bytes}, sha256 = ${sha256},
@@ -158,7 +155,7 @@ async function fail(hub: Hub, exportId: string, reason: string): Promise<void> {
   })
 }
 
-/** Exports whose hub is gone are begun anew, a few times; those that are over lose their content. */
+/** Exports whose hub is gone are begun anew, a few times; those that are over go (export-retention.ts). */
 export async function keepExports(hub: Hub): Promise<void> {
   const { db } = hub.database
   const lost = await db.execute<{ id: string; company_id: string; tries: number }>(sql`
@@ -173,13 +170,7 @@ export async function keepExports(hub: Hub): Promise<void> {
         if (again.length > 0) hub.jobs.enqueue(tx, [{ queue: 'exports', payload: { export_id: id }, group: companyId }])
       })
   }
-  await db.execute(sql`
-    with over as (update exports set state = 'expired', object_id = null from (
-        select id, object_id from exports where state = 'ready' and expires_at <= ${new Date(hub.now()).toISOString()}::timestamptz
-        for update) e where exports.id = e.id returning e.object_id)
-    delete from stored_objects where id in (select object_id from over)`)
-  await db.execute(sql`
-    delete from exports where state in ('failed', 'expired') and created_at < now() - make_interval(days => ${KEPT_ROW_DAYS})`)
+  await forgetOldExports(hub)
 }
 
 export function registerExportJobs(hub: Hub): void {

@@ -5,8 +5,8 @@ import { list } from '../platform/http/list.ts'
 import { optional, text } from '../platform/http/request-schema.ts'
 import { resourceRoutes } from '../platform/http/resource.ts'
 import { type Route, type RouteContext, route } from '../platform/http/route.ts'
+import { download } from './download.ts'
 import { changeFile, createFile, deleteFile, FILE_BYTES_MAX, type FileRow, fileCollection } from './files.ts'
-import { download } from './stored-objects.ts'
 
 const TAG = 'Search and files'
 const VIEW = ['files.view']
