@@ -5,17 +5,11 @@ import { and, eq, sql } from 'drizzle-orm'
 import { auditByHub } from './audit/audit.ts'
 import { createCompany } from './companies/companies.ts'
 import type { Hub } from './hub-context.ts'
-import {
-  adminPermissions,
-  createCollector,
-  createMatcher,
-  createToken,
-  createUser,
-  rotateService,
-} from './identity/accounts.ts'
+import { adminPermissions, createToken, createUser } from './identity/accounts.ts'
 import { authenticateToken } from './identity/authenticate.ts'
 import { assignablePermissions } from './identity/permission-keys.ts'
-import { newLicenseToken, newPassword, tokenHash, tokenHint } from './identity/secrets.ts'
+import { createCollector, createMatcher, rotateService } from './identity/service-accounts.ts'
+import { newLicenseToken, newPassword, tokenHash, tokenHint } from './identity/token-forms.ts'
 import { collectors, licenses, servers } from './platform/db/schema.ts'
 import { apiTokens, users } from './platform/db/schema-identity.ts'
 import { inTransaction, lockCompany, type Tx } from './platform/db/transaction.ts'

@@ -4,7 +4,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
-import { tokenHash } from '../../apps/hub/identity/secrets.ts'
+import { tokenHash } from '../../apps/hub/identity/token-forms.ts'
 import { isObject } from '../../core/json-object.ts'
 import { runsOf, seedOf } from '../fuzz/seeded.ts'
 import { disagreement, type Operation, operations, resolved } from './answers.ts'

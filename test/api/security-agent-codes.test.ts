@@ -1,6 +1,6 @@
 // Codes that collectors hand to agents with their configuration, so that a fleet becomes scan hosts by itself.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { tokenHash } from '../../apps/hub/identity/secrets.ts'
+import { tokenHash } from '../../apps/hub/identity/token-forms.ts'
 import { inviteAgents } from '../../apps/hub/security/scan-hosts/agent-codes.ts'
 import { type Call, type Json, type Tenant, TestHub } from './hub-harness.ts'
 import { enrolling, newKey } from './security-event.ts'

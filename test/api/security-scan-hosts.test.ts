@@ -1,7 +1,7 @@
 // Scan hosts: enrolled by code, told in the feed, attached, rotated, revoked, and counted against the plan.
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { changePlan, deleteCompany, purgeCompany } from '../../apps/hub/companies/companies.ts'
-import { tokenHash } from '../../apps/hub/identity/secrets.ts'
+import { tokenHash } from '../../apps/hub/identity/token-forms.ts'
 import { inTransaction } from '../../apps/hub/platform/db/transaction.ts'
 import { rotationText } from '../../core/matching/scan-protocol.ts'
 import { type Answer, type Call, type Json, type Tenant, TestHub } from './hub-harness.ts'

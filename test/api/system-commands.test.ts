@@ -1,6 +1,6 @@
 // Commands of the hub: run as jobs, one at a time, cancelled at a safe point.
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { createSealer } from '../../apps/hub/identity/secrets.ts'
+import { createSealer } from '../../apps/hub/identity/sealer.ts'
 import { CommandTask, RunEnded } from '../../apps/hub/system/commands/command-task.ts'
 import { failLostRuns } from '../../apps/hub/system/commands/lost-runs.ts'
 import { until } from '../support/until.ts'

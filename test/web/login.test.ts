@@ -1,7 +1,7 @@
 // Login, sessions and their limits, over HTTP against a real hub and database.
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { sql } from 'drizzle-orm'
-import { tokenHash } from '../../apps/hub/identity/secrets.ts'
+import { tokenHash } from '../../apps/hub/identity/token-forms.ts'
 import { type Tenant, TestHub } from '../api/hub-harness.ts'
 import { askView, Live, logIn, newPerson, PASSWORD, type Person, type Session, sendLogin, slugOf } from './visitor.ts'
 

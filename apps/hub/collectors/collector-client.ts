@@ -15,7 +15,7 @@ import {
 import { isLoopback } from '../../../core/config/address.ts'
 import { limits } from '../../../core/limits.ts'
 import type { HubConfig } from '../config.ts'
-import type { Sealer } from '../identity/secrets.ts'
+import type { Sealer } from '../identity/sealer.ts'
 import type { Database, Executor } from '../platform/db/connect.ts'
 import type { HubMetrics } from '../platform/telemetry.ts'
 

@@ -6,17 +6,8 @@ import { parseDuration } from '../../../core/config/resolve.ts'
 import { auditByHub } from '../audit/audit.ts'
 import { changesBetween } from '../audit/masked-changes.ts'
 import { changePlan, createCompany, purgeCompany } from '../companies/companies.ts'
-import {
-  adminPermissions,
-  checkAssignable,
-  createCollector,
-  createMatcher,
-  createToken,
-  createUser,
-  revokeToken,
-  rotateAdminToken,
-  rotateService,
-} from '../identity/accounts.ts'
+import { adminPermissions, checkAssignable, createToken, createUser, revokeToken } from '../identity/accounts.ts'
+import { createCollector, createMatcher, rotateAdminToken, rotateService } from '../identity/service-accounts.ts'
 import { servers, settings } from '../platform/db/schema.ts'
 import { companies, type PlanOverrides, userCompanyGrants } from '../platform/db/schema-identity.ts'
 import { inTransaction, lockCompany, type Tx } from '../platform/db/transaction.ts'

@@ -14,8 +14,8 @@ import { type Caller, type Identity, sessionCookie } from '../platform/http/call
 import { companyOf } from './company-of-caller.ts'
 import { refuseForeign } from './csrf.ts'
 import { effectivePermissions, expandPermissions, grantsAll, type Limits } from './permission-keys.ts'
-import { tokenHash } from './secrets.ts'
 import { isSessionOver } from './session-life.ts'
+import { tokenHash } from './token-forms.ts'
 
 /** The columns read about a token's maker when that is not the token's user; null and false otherwise. */
 type MakerColumns = {

@@ -12,9 +12,10 @@ import { invalidField, notFound } from '../platform/http/api-error.ts'
 import type { Caller } from '../platform/http/caller.ts'
 import { tokenRateMax } from '../platform/http/request-rate.ts'
 import { isUuid } from '../platform/http/request-schema.ts'
-import { createToken, tokenLifeMs } from './accounts.ts'
+import { createToken } from './accounts.ts'
 import { refuseAbove } from './may-act-on-person.ts'
 import { effectivePermissions, expandPermissions, isAssignable, wildcard } from './permission-keys.ts'
+import { DAYS_MAX } from './token-life.ts'
 import { findUser, type UserRow } from './user-list.ts'
 import { permissionsOfUser } from './users-and-roles.ts'
 
@@ -22,7 +23,6 @@ export const issuePermission = 'api-tokens.manage'
 const SHOWN_MAX = 500
 /** At most this many are shown, and every working token must be visible. */
 const WORKING_MAX = SHOWN_MAX
-const DAYS_MAX = 3650
 const RANGES_MAX = 50
 
 const selectTokens = (db: Executor, companyId: string) =>
@@ -184,5 +184,3 @@ export async function revokeIssuedToken(
     })
   })
 }
-
-export const defaultLifeDays = tokenLifeMs / DAY_MS

@@ -5,7 +5,7 @@
 import { sql } from 'drizzle-orm'
 import { auditByHub } from '../audit/audit.ts'
 import type { Hub } from '../hub-context.ts'
-import { newAddressToken, tokenHash } from '../identity/secrets.ts'
+import { newAddressToken, tokenHash } from '../identity/token-forms.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
 import type { NotificationLanguage } from './templates.ts'
 

@@ -4,7 +4,7 @@
 import { sql } from 'drizzle-orm'
 import type { Logger } from 'pino'
 import type { HubConfig } from '../config.ts'
-import type { Sealer } from '../identity/secrets.ts'
+import type { Sealer } from '../identity/sealer.ts'
 import type { Database, Executor } from '../platform/db/connect.ts'
 import type { Tx } from '../platform/db/transaction.ts'
 import type { Jobs } from '../platform/jobs/jobs.ts'

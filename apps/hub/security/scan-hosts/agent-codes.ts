@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import { sql } from 'drizzle-orm'
 import type { Hub } from '../../hub-context.ts'
-import { newScanCode, tokenHash } from '../../identity/secrets.ts'
+import { newScanCode, tokenHash } from '../../identity/token-forms.ts'
 import { inTransaction, type Tx } from '../../platform/db/transaction.ts'
 import { CODE_VALID_MS } from './enrollment-codes.ts'
 

@@ -1,9 +1,9 @@
 // The page behind an invitation's link: whoever has it chooses a name and a password, and is logged in.
 
 import type { Hub } from '../../hub-context.ts'
-import { PASSWORD_CHARS_MIN } from '../../identity/accounts.ts'
 import { isOwnForm } from '../../identity/csrf.ts'
 import { mayUseLink } from '../../identity/login-attempts.ts'
+import { PASSWORD_CHARS_MIN } from '../../identity/password-length.ts'
 import { acceptInvitation, type InvitationLink, type Invited, invitationOf } from '../../invitations/invitations.ts'
 import { clientAddress } from '../../platform/http/addresses.ts'
 import type { RequestMeta } from '../../platform/http/pipeline.ts'

@@ -5,8 +5,8 @@ import { and, asc, eq, sql } from 'drizzle-orm'
 import type { Hub } from '../../hub-context.ts'
 import { isOwnToken } from '../../identity/csrf.ts'
 import { assignablePermissions, expandPermissions } from '../../identity/permission-keys.ts'
+import { defaultLifeDays } from '../../identity/token-life.ts'
 import {
-  defaultLifeDays,
   issuePermission,
   issueToken,
   listTokens,
