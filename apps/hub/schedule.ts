@@ -34,7 +34,7 @@ import { watchSecurity } from './security/notices/due-notices.ts'
 import { tellSecurityNotices } from './security/notices/tell-notices.ts'
 import { inviteAgents } from './security/scan-hosts/agent-codes.ts'
 import { applyScanQuotas } from './security/scan-hosts/scan-quota.ts'
-import { keepWindowsAhead } from './silences/windows.ts'
+import { keepWindowsAhead } from './silences/windows-ahead.ts'
 import { failLostRuns } from './system/commands/lost-runs.ts'
 
 type Task = {

@@ -1,7 +1,7 @@
 // Silences of single rules and silences that recur: API, feed, clock.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { tellEndedSuppressions } from '../../apps/hub/notifications/suppression-end.ts'
-import { keepWindowsAhead } from '../../apps/hub/silences/windows.ts'
+import { keepWindowsAhead } from '../../apps/hub/silences/windows-ahead.ts'
 import { type Json, type Tenant, TestHub } from './hub-harness.ts'
 
 const DAY_MS = 86_400_000

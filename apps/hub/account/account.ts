@@ -4,7 +4,7 @@ import { auditRequest } from '../audit/audit.ts'
 import { changesBetween } from '../audit/masked-changes.ts'
 import { companies, sessions, users } from '../platform/db/schema-identity.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
-import { invalidField, notFound } from '../platform/http/api-error.ts'
+import { notFound } from '../platform/http/api-error.ts'
 import { collection, ofCaller } from '../platform/http/collection.ts'
 import { isUuid } from '../platform/http/request-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
@@ -73,20 +73,6 @@ export async function changeOwn(context: RouteContext, change: OwnChange): Promi
     const subject = { type: 'user', id: caller.user.id, name: caller.user.name }
     await auditRequest(tx, context, 'user.update', subject, changes)
   })
-}
-
-export const AVATAR_BYTES_MAX = 128 * 1024
-/** How the bytes of a snapshot begin; RIFF is what WebP is wrapped in. */
-const SIGNATURES = { png: '89504e470d0a1a0a', jpeg: 'ffd8ff', webp: '52494646' } as const
-
-/** A data URL of a small snapshot whose bytes are what it says. Throws 422. */
-export function checkedImage(image: string): string {
-  const [, type, base64 = ''] = /^data:image\/(png|jpeg|webp);base64,([A-Za-z0-9+/]+={0,2})$/.exec(image) ?? []
-  if (type !== 'png' && type !== 'jpeg' && type !== 'webp') throw invalidField('image', 'image')
-  const bytes = Buffer.from(base64, 'base64')
-  if (bytes.length > AVATAR_BYTES_MAX) throw invalidField('image', 'image_size', { max: AVATAR_BYTES_MAX })
-  if (!bytes.toString('hex', 0, 8).startsWith(SIGNATURES[type])) throw invalidField('image', 'image')
-  return image
 }
 
 export const sessionCollection = collection({

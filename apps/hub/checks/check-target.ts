@@ -1,8 +1,7 @@
-// What each type of check looks at: the form of its target, the metric and labels of its series, the rules it starts
-// with (document 1 "Check sync envelope"; decisions G-63, G-91, G-92).
+// What each type of check looks at: the form of its target, the metric and labels of its series (document 1
+// "Check sync envelope"; decision G-63).
 import { isDeepStrictEqual } from 'node:util'
 import type { RawMatchers } from '../../../core/alerting/rules/matchers.ts'
-import type { Severity } from '../../../core/alerting/rules/rule.ts'
 import { targetLabel } from '../../../core/series/labels.ts'
 import type { CheckType } from '../platform/db/schema.ts'
 import { type Words, words } from '../platform/http/api-texts.ts'
@@ -61,7 +60,7 @@ export function parseTarget(type: CheckType, raw: Unchecked): Parsed {
   }
 }
 
-const UP_METRICS = { service: 'service_up', port: 'port_up', tcp: 'tcp_connect_up', http: 'http_up' } as const
+export const UP_METRICS = { service: 'service_up', port: 'port_up', tcp: 'tcp_connect_up', http: 'http_up' } as const
 
 /** The matchers that pick the series of a check, whatever server it runs on. */
 export function targetMatchers(type: CheckType, target: Target): RawMatchers {
@@ -82,25 +81,3 @@ export function targetMatchers(type: CheckType, target: Target): RawMatchers {
 /** True when two checks of a type would write the same series. */
 export const isSameSeries = (type: CheckType, one: Target, other: Target): boolean =>
   isDeepStrictEqual(targetMatchers(type, one), targetMatchers(type, other))
-
-type CheckRule = {
-  readonly name: string
-  readonly metric: string
-  readonly threshold: number
-  readonly forSeconds: number
-  readonly severity: Severity
-}
-
-/** The rule of kind check that a check starts with: down for two minutes, or a certificate with less than 14 days. */
-export function defaultCheckRule(type: CheckType, checkName: string): CheckRule {
-  const name = checkName.slice(0, 230)
-  if (type === 'cert')
-    return {
-      name: `${name}: certificate expiring`,
-      metric: 'cert_days_left',
-      threshold: 14,
-      forSeconds: 0,
-      severity: 'warning',
-    }
-  return { name: `${name}: down`, metric: UP_METRICS[type], threshold: 1, forSeconds: 120, severity: 'critical' }
-}

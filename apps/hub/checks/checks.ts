@@ -13,10 +13,10 @@ import { inTransaction, lockCompany, type Tx, uuidList } from '../platform/db/tr
 import { invalid, invalidField } from '../platform/http/api-error.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { type Editor, editorOf } from '../resources/editor.ts'
-import { insertRule, ruleColumns } from '../rules/rules.ts'
 import { NO_SCOPE, resolvedIds, type ScopeInput, validScope } from '../scopes/scope.ts'
 import { type CheckRow, findCheck, type ManagedBy, presentCheck } from './check-list.ts'
-import { defaultCheckRule, isSameSeries, parseTarget, type Target, targetMatchers } from './check-target.ts'
+import { isSameSeries, parseTarget, type Target, targetMatchers } from './check-target.ts'
+import { createRules } from './rule-of-new-check.ts'
 
 /** Refuses a save after which more than 50 enabled checks would apply to one server, naming the first (G-120). */
 async function checkServerLimit(tx: Tx, companyId: string): Promise<void> {
@@ -57,46 +57,6 @@ async function refuseSharedSeries(
       ),
     )
   if (others.some(other => isSameSeries(type, other.target, target))) throw invalidField('target', 'check_exists')
-}
-
-/** True when an enabled rule covers the same metric, threshold and severity for the check's servers (G-91). */
-async function isCovered(tx: Tx, companyId: string, check: typeof checks.$inferSelect): Promise<boolean> {
-  if (check.type !== 'cert') return false
-  const { metric, threshold, severity } = defaultCheckRule('cert', check.name)
-  const rows = await tx.db.execute(sql`
-    select 1 from monitoring_rules r where r.company_id = ${companyId} and r.deleted_at is null and r.enabled
-      and r.metric = ${metric} and r.threshold = ${threshold} and r.operator = '<' and r.severity = ${severity}
-      and r.matchers = '{}'::jsonb and ((r.scope->>'all')::boolean or (not (${JSON.stringify(check.scope)}::jsonb->>'all')::boolean
-        and ${`{${check.resolvedServerIds.join(',')}}`}::uuid[] <@ r.resolved_server_ids))`)
-  return rows.length > 0
-}
-
-async function createRules(editor: Editor, tx: Tx, check: typeof checks.$inferSelect): Promise<void> {
-  const { hub, companyId } = editor
-  if (await isCovered(tx, companyId, check)) return
-  const { name, metric, threshold, forSeconds, severity } = defaultCheckRule(check.type, check.name)
-  await insertRule(
-    hub,
-    tx,
-    companyId,
-    ruleColumns(
-      {
-        name,
-        kind: 'check',
-        scope: check.scope,
-        metric,
-        matchers: targetMatchers(check.type, check.target),
-        operator: '<',
-        threshold,
-        for_seconds: forSeconds,
-        severity,
-      },
-      check.scope,
-    ),
-    check.enabled,
-    { checkId: check.id, createdBy: editor.userId },
-  )
-  await reloadCollectors(hub, tx, 'rules')
 }
 
 type CheckInput = {

@@ -10,7 +10,8 @@ import { uuidList } from '../platform/db/transaction.ts'
 import type { Page } from '../platform/http/paging.ts'
 import { resolveScope } from '../scopes/scope.ts'
 import type { CheckRow } from './check-list.ts'
-import { defaultCheckRule, targetMatchers } from './check-target.ts'
+import { targetMatchers } from './check-target.ts'
+import { defaultCheckRule } from './rule-of-new-check.ts'
 
 type CheckResult = { server: { id: string; name: string }; value: number | null; sampled_at: Date | null }
 

@@ -3,23 +3,21 @@
 // quota, server and pairing; a refusal consumes no use of the licence.
 import { randomUUID } from 'node:crypto'
 import { type Static, Type } from '@sinclair/typebox'
-import { and, eq, sql } from 'drizzle-orm'
+import { eq, sql } from 'drizzle-orm'
 import { stateAtEnrollment } from '../../../core/lifecycle/agent.ts'
 import { enrollRefusal } from '../../../core/lifecycle/license.ts'
 import { plainAddress, rateKeyOf } from '../../../core/network/ip-address.ts'
 import { type AuditEntry, writeAudit } from '../audit/audit.ts'
-import type { Hub } from '../hub-context.ts'
 import { newAgentToken, tokenHash } from '../identity/token-forms.ts'
-import { noteRefusal, type RefusalReason, refusalReasons } from '../licenses/refusals.ts'
+import { noteRefusal, refusalReasons } from '../licenses/refusals.ts'
 import { type AgentQuota, countedAgents, lockAgentQuota } from '../plans/agent-quota.ts'
-import { checkCompanyLimit } from '../plans/company-limits.ts'
-import { agents, licenses, type ServerStatus, servers } from '../platform/db/schema.ts'
-import { inTransaction, type Tx, uuidList } from '../platform/db/transaction.ts'
+import { agents, licenses } from '../platform/db/schema.ts'
+import { inTransaction, type Tx } from '../platform/db/transaction.ts'
 import { ApiError, tooManyRequests } from '../platform/http/api-error.ts'
-import { type TextKey, words } from '../platform/http/api-texts.ts'
 import { listOf, optional, text, uuid } from '../platform/http/request-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
-import { refreshScopes } from '../scopes/scope.ts'
+import { refused } from './enroll-refusal.ts'
+import { type Pairing, pair } from './pair-server.ts'
 
 const osField = optional(text(128))
 
@@ -38,96 +36,6 @@ export const enrollBody = Type.Object({
 })
 /** The server's facts as the server sent them; null instead of a name that identifies no server. */
 type EnrollBody = Omit<Static<typeof enrollBody>, 'hostname'> & { readonly hostname: string | null }
-
-/** Why an enrollment is refused, with a message that the agent's operator can act on. */
-const REFUSALS = {
-  invalid_token: 'license_invalid',
-  token_revoked: 'license_revoked',
-  token_expired: 'license_expired',
-  token_used: 'license_used',
-  already_enrolled: 'already_enrolled',
-  binding_failed: 'binding_failed',
-  quota_exceeded: 'quota_exceeded',
-} as const satisfies Readonly<Record<RefusalReason, TextKey>>
-
-const refused = (status: number, code: RefusalReason): ApiError => new ApiError(status, code, words(REFUSALS[code]))
-
-type Pairing = { readonly serverId: string; readonly status: ServerStatus; readonly isNew: boolean }
-
-/** The server to pair with: the licence's, else one found by address, else by hostname, inside the company only. */
-async function findServer(
-  tx: Tx,
-  companyId: string,
-  pinnedId: string | null,
-  body: EnrollBody,
-): Promise<{ id: string; status: ServerStatus } | null> {
-  const alive = and(eq(servers.companyId, companyId), sql`${servers.deletedAt} is null`)
-  const columns = { id: servers.id, status: servers.status }
-  if (pinnedId !== null) {
-    const [pinned] = await tx.db
-      .select(columns)
-      .from(servers)
-      .where(and(alive, eq(servers.id, pinnedId)))
-    return pinned ?? null
-  }
-  const addresses = (body.ip_addresses ?? []).map(plainAddress)
-  const [byAddress] = await tx.db
-    .select(columns)
-    .from(servers)
-    .where(
-      and(alive, sql`${servers.ipAddress} in (select jsonb_array_elements_text(${JSON.stringify(addresses)}::jsonb))`),
-    )
-    .orderBy(servers.createdAt)
-    .limit(1)
-  if (byAddress || body.hostname === null) return byAddress ?? null
-  const [byHostname] = await tx.db
-    .select(columns)
-    .from(servers)
-    .where(and(alive, sql`lower(${servers.hostname}) = lower(${body.hostname})`))
-    .orderBy(servers.createdAt)
-    .limit(1)
-  return byHostname ?? null
-}
-
-/** Reports that the company has no room for another server, with the error code that agents know. */
-async function refuseOverLimit(check: Promise<void>): Promise<void> {
-  try {
-    await check
-  } catch (error) {
-    throw error instanceof ApiError ? error.withCode('binding_failed') : error
-  }
-}
-
-/** Creates a server that waits for approval, from the facts that it sent. */
-async function createDraft(hub: Hub, tx: Tx, companyId: string, hostname: string, body: EnrollBody): Promise<Pairing> {
-  const id = randomUUID()
-  const taken = await tx.db.execute(sql`select 1 from servers
-    where company_id = ${companyId} and lower(name) = lower(${hostname}) and deleted_at is null`)
-  await tx.db.insert(servers).values({
-    id,
-    companyId,
-    name: taken.length === 0 ? hostname : `${hostname} ${id.slice(0, 8)}`,
-    hostname,
-    ipAddress: body.ip_addresses?.[0] ?? null,
-    operatingSystem: body.os?.name ?? null,
-    status: 'draft',
-    origin: 'agent',
-  })
-  await refuseOverLimit(checkCompanyLimit(hub, tx, companyId, 'servers'))
-  tx.touch('servers', [id])
-  await refreshScopes(hub, tx, companyId, [id])
-  return { serverId: id, status: 'draft', isNew: true }
-}
-
-async function pair(hub: Hub, tx: Tx, companyId: string, pinnedId: string | null, body: EnrollBody): Promise<Pairing> {
-  const found = await findServer(tx, companyId, pinnedId, body)
-  if (found) return { serverId: found.id, status: found.status, isNew: false }
-  const [setting] = await tx.db.execute<{ auto_create_server: boolean }>(
-    sql`select auto_create_server from monitoring_settings where company_id = ${companyId}`,
-  )
-  if (pinnedId !== null || !setting?.auto_create_server || body.hostname === null) throw refused(422, 'binding_failed')
-  return createDraft(hub, tx, companyId, body.hostname, body)
-}
 
 async function checkQuota(tx: Tx, quota: AgentQuota): Promise<void> {
   if (quota.max !== null && (await countedAgents(tx.db, quota)) >= quota.max) throw refused(422, 'quota_exceeded')
@@ -319,15 +227,4 @@ export async function enroll(context: RouteContext, given: Static<typeof enrollB
       hub.failureWindows.take(rateKey, hub.config['rate.enroll_failures'])
     throw error
   }
-}
-
-/** Follows the successors of a licence to the newest one: an agent that rotates moves there. */
-export async function newestLicense(tx: Tx, licenseId: string): Promise<string> {
-  const rows = await tx.db.execute<{ id: string }>(sql`
-    with recursive chain as (
-      select id, superseded_by, 0 as depth from monitoring_licenses where id = any(${uuidList([licenseId])}::uuid[])
-      union all select l.id, l.superseded_by, c.depth + 1 from monitoring_licenses l join chain c on l.id = c.superseded_by
-        where c.depth < 1000)
-    select id from chain order by depth desc limit 1`)
-  return rows[0]?.id ?? licenseId
 }

@@ -5,13 +5,13 @@ import { rotateToken } from '../../../core/lifecycle/token-rotation.ts'
 import { writeAudit } from '../audit/audit.ts'
 import { pushAgents } from '../collectors/collector-jobs.ts'
 import { newAgentToken, tokenHash } from '../identity/token-forms.ts'
+import { newestLicense } from '../licenses/license-migrations.ts'
 import { agents } from '../platform/db/schema.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
 import { ApiError, notFound, tooManyRequests } from '../platform/http/api-error.ts'
 import { words } from '../platform/http/api-texts.ts'
 import { isUuid } from '../platform/http/request-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
-import { newestLicense } from './enroll.ts'
 
 export async function renewToken(context: RouteContext, agentId: string, presentedHash: string) {
   const { hub } = context

@@ -38,7 +38,7 @@ import {
   silencesFeed,
 } from './feeds.ts'
 import { heartbeatBody, recordHeartbeat } from './heartbeat.ts'
-import { takeInventory } from './inventory.ts'
+import { takeInventory } from './receive-inventory.ts'
 import { renewToken } from './renew-token.ts'
 
 const TAG = 'Collector endpoints'

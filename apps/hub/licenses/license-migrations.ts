@@ -1,10 +1,14 @@
 // The end of a regenerated licence (decisions G-19, G-20): only here does a licence end agents. One that expires or is
 // revoked lets nobody enroll any more, and the agents that enrolled with it work on.
 import { sql } from 'drizzle-orm'
+import { DAY_MS } from '../../../core/limits.ts'
 import { revokeAgents } from '../agents/agents.ts'
 import { purgeAtCollectors } from '../collectors/collector-jobs.ts'
 import type { Hub } from '../hub-context.ts'
-import { inTransaction, uuidList } from '../platform/db/transaction.ts'
+import { inTransaction, type Tx, uuidList } from '../platform/db/transaction.ts'
+
+/** How long agents may stay on a licence that was regenerated. */
+export const MIGRATE_MS = 30 * DAY_MS
 
 /**
  * Agents that are still on a regenerated licence after migrate_until are revoked, and the data of servers that are left
@@ -38,4 +42,15 @@ export async function endLicenseMigrations(hub: Hub): Promise<void> {
       for (const { id } of alone)
         await purgeAtCollectors(hub, tx, { scope: 'server', company_id: license.company_id, id })
     })
+}
+
+/** Follows the successors of a licence to the newest one: an agent that rotates moves there. */
+export async function newestLicense(tx: Tx, licenseId: string): Promise<string> {
+  const rows = await tx.db.execute<{ id: string }>(sql`
+    with recursive chain as (
+      select id, superseded_by, 0 as depth from monitoring_licenses where id = any(${uuidList([licenseId])}::uuid[])
+      union all select l.id, l.superseded_by, c.depth + 1 from monitoring_licenses l join chain c on l.id = c.superseded_by
+        where c.depth < 1000)
+    select id from chain order by depth desc limit 1`)
+  return rows[0]?.id ?? licenseId
 }

@@ -2,7 +2,6 @@
 import { randomUUID } from 'node:crypto'
 import { and, eq, sql } from 'drizzle-orm'
 import { isEditable } from '../../../core/lifecycle/license.ts'
-import { DAY_MS } from '../../../core/limits.ts'
 import { auditRequest } from '../audit/audit.ts'
 import { changesBetween } from '../audit/masked-changes.ts'
 import { newLicenseToken, tokenHash, tokenHint } from '../identity/token-forms.ts'
@@ -15,8 +14,7 @@ import { invalid, invalidField } from '../platform/http/api-error.ts'
 import { words } from '../platform/http/api-texts.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { findLicense, type LicenseRow, statusOf } from './license-list.ts'
-
-const MIGRATE_MS = 30 * DAY_MS
+import { MIGRATE_MS } from './license-migrations.ts'
 
 async function lockLicense(tx: Tx, companyId: string, id: string): Promise<LicenseRow> {
   await lockCompany(tx, companyId)

@@ -3,13 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import { eq, sql } from 'drizzle-orm'
 import type { RuleScope, Severity } from '../../../core/alerting/rules/rule.ts'
-import {
-  currentWindow,
-  type frequencies,
-  type Recurrence,
-  WINDOW_LENGTH_MAX_MS,
-} from '../../../core/lifecycle/silence-windows.ts'
-import { DAY_MS } from '../../../core/limits.ts'
+import type { frequencies, Recurrence } from '../../../core/lifecycle/silence-windows.ts'
 import { alertsByIds, presentAlerts } from '../alerts/alert-list.ts'
 import { auditRequest } from '../audit/audit.ts'
 import { changesBetween } from '../audit/masked-changes.ts'
@@ -33,11 +27,11 @@ import {
   toScope,
   validScope,
 } from '../scopes/scope.ts'
+import { windowFaults } from './silence-limits.ts'
 import { findSilence, type SilenceRow, silenceCollection, statusOf } from './silence-list.ts'
-import { storeWindows } from './windows.ts'
+import { storeWindows } from './windows-ahead.ts'
 
 const { present } = silenceCollection
-const DAYS_MAX = 366
 const PREVIEW_SHOWN = 15
 
 type RecurrenceInput = {
@@ -74,19 +68,6 @@ const toRecurrence = (input: RecurrenceInput | null): Recurrence | null =>
     until: input.until ? new Date(input.until).toISOString() : null,
     time_zone: input.time_zone ?? 'UTC',
   }
-
-/** What is wrong with the windows of a silence, by field. */
-function windowFaults({ startsAt, endsAt, recurrence }: Silence, nowMs: number): [field: string, fault: Words][] {
-  const [startMs, endMs] = [startsAt.getTime(), endsAt.getTime()]
-  const days = recurrence === null ? DAYS_MAX : WINDOW_LENGTH_MAX_MS / DAY_MS
-  if (endMs <= startMs) return [['ends_at', words('after_start')]]
-  if (endMs - startMs > days * DAY_MS) return [['ends_at', words('at_most_days', { days })]]
-  if (recurrence === null) return endMs <= nowMs ? [['ends_at', words('future')]] : []
-  if (recurrence.until !== null && Date.parse(recurrence.until) <= startMs)
-    return [['recurrence.until', words('after_start')]]
-  const isOver = currentWindow({ startsAtMs: startMs, endsAtMs: endMs }, recurrence, nowMs) === null
-  return isOver ? [['recurrence.until', words('future')]] : []
-}
 
 /** The rules that the company does not have, of those that are named. */
 async function areRulesUnknown(db: Executor, companyId: string, ruleIds: readonly string[]): Promise<boolean> {

@@ -2,7 +2,8 @@
 import { metricsPath, type ParsedMetrics, parseMetricsResponse } from '../../../../core/admin-api/series.ts'
 import { compileMatchers } from '../../../../core/alerting/rules/matchers.ts'
 import { matchesLabels } from '../../../../core/alerting/rules/matches-labels.ts'
-import { defaultCheckRule, type Target, targetMatchers } from '../../checks/check-target.ts'
+import { type Target, targetMatchers } from '../../checks/check-target.ts'
+import { defaultCheckRule } from '../../checks/rule-of-new-check.ts'
 import type { Hub } from '../../hub-context.ts'
 import type { CheckType } from '../../platform/db/schema.ts'
 
