@@ -1,6 +1,6 @@
-// What is asked for at once of the same thing is done together (apps/hub/platform/grouped.ts).
+// What is asked for at once of the same thing is done together (apps/hub/platform/group-commit.ts).
 import { expect, test } from 'bun:test'
-import { Grouped } from '../../apps/hub/platform/grouped.ts'
+import { Grouped } from '../../apps/hub/platform/group-commit.ts'
 import { until } from '../support/until.ts'
 
 /** Works off numbers when it is told to; the groups that it was given. */

@@ -9,7 +9,7 @@ import { addressNumber, familyOf, numberAddress } from '../../../core/network/ad
 import type { Hub } from '../hub-context.ts'
 import { fixedStatement } from '../platform/db/fixed-statement.ts'
 import { inTransaction, type Tx, together } from '../platform/db/transaction.ts'
-import { Grouped } from '../platform/grouped.ts'
+import { Grouped } from '../platform/group-commit.ts'
 import { ApiError, invalidField } from '../platform/http/api-error.ts'
 import type { Language } from '../platform/http/api-texts.ts'
 import type { Editor } from '../resources/editor.ts'

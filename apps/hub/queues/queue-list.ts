@@ -1,18 +1,14 @@
 // Jobs as operators see them: queues with their depths, what waits, and what failed for good.
 import { Type } from '@sinclair/typebox'
 import { type SQL, sql } from 'drizzle-orm'
-import { auditRequest } from '../audit/audit.ts'
-import type { Executor } from '../platform/db/connect.ts'
 import type { RowRange } from '../platform/db/page-of-rows.ts'
-import { inTransaction, type Tx } from '../platform/db/transaction.ts'
-import { invalidField, notFound } from '../platform/http/api-error.ts'
+import { notFound } from '../platform/http/api-error.ts'
 import { type Asker, collectionReadBy } from '../platform/http/collection.ts'
 import { isUuid } from '../platform/http/request-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { isQueueName, type QueueName, queueNames } from '../platform/jobs/retries-and-concurrency.ts'
+import { visibleTo } from './company-of-job.ts'
 import { jobResponse } from './queue-response.ts'
-
-const RETRIED_MAX = 10_000
 
 type QueueRow = {
   readonly name: string
@@ -26,7 +22,7 @@ type QueueRow = {
   readonly paused_by: { readonly id: string; readonly name: string } | null
 }
 
-type JobRow = {
+export type JobRow = {
   readonly id: string
   readonly queue: string
   readonly state: string
@@ -37,21 +33,6 @@ type JobRow = {
   readonly created_at: string
   readonly finished_at: string | null
 }
-
-/**
- * The company whose work a job is, by what it was written with; null for work that is nobody's alone: reloads and what
- * the hub does by the clock. A failure carries what the job carried that failed.
- */
-const COMPANY = sql`case
-  when j.name in ('collector.purge', 'notifications.dispatch', 'jobs.failed') and jsonb_exists(j.data, 'company_id') then j.data->>'company_id'
-  when j.name in ('notifications.webhook', 'notifications.email', 'jobs.failed') and jsonb_exists(j.data, 'delivery_id') then
-    (select d.company_id::text from notification_deliveries d where d.id = (j.data->>'delivery_id')::uuid)
-  when j.name = 'collector.agent' then
-    (select a.company_id::text from monitoring_agents a where a.id = (j.data->>'agent_id')::uuid)
-  end`
-/** The jobs that the caller may know of. */
-const visibleTo = ({ caller, companyId }: Asker): SQL =>
-  caller.actsAsSuperAdmin ? sql`true` : sql`${COMPANY} = ${companyId}`
 
 type CountedQueue = Omit<QueueRow, 'due_since' | 'paused_until'> & {
   readonly due_since: string | null
@@ -85,9 +66,9 @@ const SHOWN = sql`
 /** What waits in a queue. */
 const waitingIn = (queue: string): SQL => sql`name = ${queue} and state < 'active'`
 /** What failed for good, in any queue. */
-const FAILED = sql`state = 'failed' and name in (select jsonb_array_elements_text(${JSON.stringify(queueNames)}::jsonb))`
+export const FAILED = sql`state = 'failed' and name in (select jsonb_array_elements_text(${JSON.stringify(queueNames)}::jsonb))`
 
-async function pageOfJobs(asker: Asker, which: SQL, order: SQL, { limit, offset }: RowRange) {
+export async function pageOfJobs(asker: Asker, which: SQL, order: SQL, { limit, offset }: RowRange) {
   const { db } = asker.hub.database
   const where = sql`${which} and (${visibleTo(asker)})`
   const [rows, totals] = await Promise.all([
@@ -151,53 +132,3 @@ export async function queueOfPath({ params }: RouteContext): Promise<QueueName> 
 export const failedJob = (context: RouteContext): Promise<JobRow> => findJob(context, FAILED)
 export const waitingJob = async (context: RouteContext): Promise<JobRow> =>
   findJob(context, waitingIn(await queueOfPath(context)))
-
-const subjectOf = (job: JobRow) => ({ type: 'job', id: job.id, name: job.queue })
-
-/** Until the commit the job neither starts nor is taken for what another transaction asks for. */
-async function lockJob(tx: Tx, { queue, id }: JobRow): Promise<void> {
-  await tx.db.execute(sql`select id from pgboss.job where name = ${queue} and id = ${id} for update`)
-}
-
-/** Whether a job deletes data at the collectors, or takes an agent's access: something that was promised. */
-async function isOwed(db: Executor, { queue, payload }: JobRow): Promise<boolean> {
-  if (queue === 'collector.purge') return true
-  if (queue !== 'collector.agent') return false
-  const active = await db.execute(sql`
-    select 1 from monitoring_agents where id = ${String(payload.agent_id)} and state <> 'revoked'`)
-  return active.length === 0
-}
-
-/**
- * Removes a job. Of those by which data are deleted and agents lose their access a company removes none, not even its
- * own: only super administrators do. The job is locked first, so that what it is to do is what it does from here on.
- */
-export async function forgetJob(context: RouteContext, job: JobRow): Promise<void> {
-  const { hub, caller } = context
-  await inTransaction(hub.database.db, async tx => {
-    await lockJob(tx, job)
-    if (!caller.actsAsSuperAdmin && (await isOwed(tx.db, job))) throw invalidField('job', 'job_owed')
-    await hub.jobs.forget(tx, job.queue, job.id)
-    await auditRequest(tx, context, 'job.delete', subjectOf(job))
-  })
-}
-
-export async function retryJob(context: RouteContext, job: JobRow): Promise<void> {
-  await context.hub.jobs.retry(job.queue, [job.id])
-  await inTransaction(context.hub.database.db, tx => auditRequest(tx, context, 'job.retry', subjectOf(job)))
-}
-
-/** Tries everything that failed once more. Returns how many. */
-export async function retryAllJobs(context: RouteContext): Promise<number> {
-  const { hub } = context
-  const { rows } = await pageOfJobs(context, FAILED, sql`completed_on`, { limit: RETRIED_MAX, offset: 0 })
-  for (const [queue, jobs] of Map.groupBy(rows, row => row.queue))
-    await hub.jobs.retry(
-      queue,
-      jobs.map(job => job.id),
-    )
-  await inTransaction(hub.database.db, tx =>
-    auditRequest(tx, context, 'job.retry_all', { type: 'job', id: null, name: null }),
-  )
-  return rows.length
-}

@@ -5,17 +5,15 @@ import { boolean, integer, oneOf } from '../platform/http/request-schema.ts'
 import { amount, answer, answerList, id, named } from '../platform/http/response-schema.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import { queueNames } from '../platform/jobs/retries-and-concurrency.ts'
+import { forgetJob, retryAllJobs, retryJob } from './forget-and-retry-jobs.ts'
 import { pauseQueue, resumeQueue } from './pauses.ts'
 import { listWorkers, processResponse } from './processes.ts'
 import {
   failedJob,
   failedJobs,
-  forgetJob,
   listQueues,
   presentJob,
   queueOfPath,
-  retryAllJobs,
-  retryJob,
   showQueue,
   waitingJob,
   waitingJobs,

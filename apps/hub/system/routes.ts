@@ -5,9 +5,6 @@ import { email, oneOf } from '../platform/http/request-schema.ts'
 import { answer, answerList } from '../platform/http/response-schema.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import { settingKeys } from '../system-state/setting-definitions.ts'
-import { infoResponse, systemInfo } from './info.ts'
-import { testMail } from './mail-test.ts'
-import { maintenanceBody, maintenanceResponse, setMaintenance, showMaintenance } from './maintenance.ts'
 import {
   assignPlan,
   changePlanValues,
@@ -21,7 +18,10 @@ import {
   planCode,
   planOfPath,
   planResponse,
-} from './plans.ts'
+} from './change-plans.ts'
+import { infoResponse, systemInfo } from './info.ts'
+import { testMail } from './mail-test.ts'
+import { maintenanceBody, maintenanceResponse, setMaintenance, showMaintenance } from './set-maintenance.ts'
 import {
   listSettings,
   resetSetting,

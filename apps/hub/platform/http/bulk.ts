@@ -5,6 +5,9 @@ import { ApiError } from './api-error.ts'
 import { type Language, render } from './api-texts.ts'
 import { id, listed, named, texts } from './response-schema.ts'
 
+/** How many resources one bulk call may name, unless the route says otherwise. */
+export const BULK_MAX = 200
+
 const refusal = named('Refusal', { id: id(), errors: texts() })
 
 /** The response of a bulk call: what was done, and what was refused. */

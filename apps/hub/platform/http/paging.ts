@@ -1,7 +1,7 @@
 // Lists: 15 rows a page under `data`, with links and counts (decision G-07).
 import { Type } from '@sinclair/typebox'
 import { limits } from '../../../../core/limits.ts'
-import { originOf } from './links.ts'
+import { originOf } from './link-origin.ts'
 
 export const pageQuery = { page: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })) }
 

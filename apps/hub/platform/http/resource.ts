@@ -5,7 +5,7 @@ import { type Static, type TObject, type TProperties, type TSchema, Type } from 
 import type { Unchecked } from '../../../../core/json-object.ts'
 import type { Executor } from '../db/connect.ts'
 import type { Words } from './api-texts.ts'
-import { bulkResponse, forEachId, type Refusal } from './bulk.ts'
+import { BULK_MAX, bulkResponse, forEachId, type Refusal } from './bulk.ts'
 import type { Asker } from './collection.ts'
 import { Reply } from './reply.ts'
 import { listOf, uuid } from './request-schema.ts'
@@ -66,7 +66,6 @@ type BulkDefinition<Row, P extends TProperties> = Common & {
   readonly act: (context: RouteContext, id: string, body: Static<TObject<P>>) => Promise<Row>
 }
 
-const BULK_MAX = 200
 const NO_BODY = Type.Object({})
 
 class ResourceRoutes<Row, R extends TSchema> {

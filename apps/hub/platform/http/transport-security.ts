@@ -3,8 +3,8 @@
 import type { HttpRequest, IncomingRequest } from '../../../http/http-request.ts'
 import { type AnyResponse, headerLines } from '../../../http/http-response.ts'
 import type { HubConfig } from '../../config.ts'
-import { isTrustedProxy } from './addresses.ts'
 import { sessionCookie } from './caller.ts'
+import { isTrustedProxy } from './client-address.ts'
 
 /**
  * A browser accepts a cookie with this prefix over https only, from the host itself and for all its paths: no other
