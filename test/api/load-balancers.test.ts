@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sql } from 'drizzle-orm'
-import { watchLoadBalancers } from '../../apps/hub/load-balancers/member-watch.ts'
+import { watchLoadBalancers } from '../../apps/hub/load-balancers/load-balancer-watch.ts'
 import { alertEvent } from './alert-event.ts'
 import { type Json, type Tenant, TestHub, until } from './hub-harness.ts'
 

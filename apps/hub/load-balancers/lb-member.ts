@@ -26,14 +26,12 @@ import {
 } from '../resources/field.ts'
 import { defineKind, type Kind, type Notes, type RowOf, type Write } from '../resources/kind.ts'
 import { startRun } from '../resources/runs.ts'
+import { DRAIN_SECONDS_MAX, settleDraining, thenStates } from './draining.ts'
 import { judgePools, lbPoolKind } from './lb-pool.ts'
 import { isInState, memberStatesSql, membersNow } from './member-states.ts'
 
 /** The act that tells the device what people want of a member. */
 export const WRITE = 'write_state'
-const DRAIN_SECONDS = 300
-const DRAIN_SECONDS_MAX = 86_400
-const thenStates = ['draining', 'disabled'] as const
 
 const addressFault = (given: string): Words | null =>
   parseAddress(given) || parseHostName(given) ? null : words('host_or_address')
@@ -99,22 +97,6 @@ async function settleAddress({ tx, before, next, given }: Write<LbMember>): Prom
     where m.pool_id = ${next.pool_id} and m.deleted_at is null and m.id <> ${next.id} and m.port = ${next.port}
       and coalesce(m.address, s.ip_address) = ${address}`)
   if (taken) throw invalidField('port', 'lb_endpoint_taken')
-}
-
-/** Draining has an end; every other state has none. */
-function settleDraining({ editor, before, next, input }: Write<LbMember>): void {
-  const isChange = before?.admin_state !== next.admin_state
-  if (next.admin_state !== 'draining') {
-    next.drain_until = null
-    next.drain_then = null
-    next.drain_started_at = null
-  } else if (isChange || input.drain_seconds !== undefined || input.then !== undefined) {
-    const now = editor.hub.now()
-    const seconds = Number(input.drain_seconds ?? DRAIN_SECONDS)
-    next.drain_started_at = isChange ? new Date(now) : next.drain_started_at
-    next.drain_until = new Date(now + seconds * 1000)
-    next.drain_then = input.then === 'draining' ? 'draining' : 'disabled'
-  }
 }
 
 /** Whether the device takes states from the hub. */

@@ -4,7 +4,7 @@ import { sql } from 'drizzle-orm'
 import type { Unchecked } from '../../../core/json-object.ts'
 import { parseAddress } from '../../../core/network/ip-address.ts'
 import type { Hub } from '../hub-context.ts'
-import { inTransaction, type Tx } from '../platform/db/transaction.ts'
+import { inTransaction } from '../platform/db/transaction.ts'
 import { NoConnection, openConnection } from '../platform/open-connection.ts'
 import { resolveTarget } from '../platform/outbound-guard.ts'
 import { type Finding, setConditions } from '../resources/conditions.ts'
@@ -12,17 +12,15 @@ import type { Editor } from '../resources/editor.ts'
 import { rowsOfIds } from '../resources/resource-rows.ts'
 import { RunFailed } from '../resources/runs.ts'
 import { reachedProxy } from '../way-out/forward-proxy.ts'
+import { keepClock, PROBES_TO_AGE } from './next-probe.ts'
 import { type ProxyRow, type ProxySecrets, proxyKind, SITE_CODES } from './proxy.ts'
-import { type ProxySite, proxySiteKind, type SiteResult } from './proxy-site.ts'
+import { type ProxySite, proxySiteKind } from './proxy-site.ts'
 import { formatOf, freezeConfig } from './revisions.ts'
 import { checkSite } from './site-check.ts'
+import { type Checked, findingsOf } from './site-conditions.ts'
 
 const SITES_AT_ONCE = 10
 const TEST_MS = 10_000
-const RETRY_SECONDS = 60
-const PROBES_TO_AGE = 3
-
-type Checked = { readonly site: ProxySite; readonly result: SiteResult }
 type Given = { readonly editor: Editor; readonly row: ProxyRow; readonly input: Unchecked }
 
 /** Where the names of a proxy must lead: what it says, else the addresses of its servers. */
@@ -74,33 +72,6 @@ async function lookAtSites(hub: Hub, proxy: ProxyRow): Promise<Checked[]> {
   }
   await Promise.all(Array.from({ length: SITES_AT_ONCE }, worker))
   return checked.toSorted((a, b) => (a.site.name < b.site.name ? -1 : 1))
-}
-
-function findingsOf({ site, result }: Checked): Finding[] {
-  const host = site.hostnames[0] ?? ''
-  const found: Finding[] = []
-  if (result.error !== null) found.push({ code: 'site_failing', detail: { host, error: result.error }, isProbed: true })
-  // A name that has no address now may have one at the next look; one that leads elsewhere does.
-  if (result.resolves_here === false)
-    found.push({
-      code: 'dns_elsewhere',
-      detail: { host, resolves_to: result.resolves_to },
-      isProbed: result.resolves_to.length === 0,
-    })
-  if (result.certificate_matches === false)
-    found.push({ code: 'wrong_certificate', detail: { host, fingerprint: result.certificate_fingerprint } })
-  return found
-}
-
-/** When a proxy is looked at again: soon, where something fails that did not fail before. */
-async function keepClock(tx: Tx, proxy: ProxyRow, isNewFailure: boolean, now: Date): Promise<void> {
-  const seconds = proxy.check_interval_seconds
-  const next = new Date(now.getTime() + 1000 * (isNewFailure ? Math.min(RETRY_SECONDS, seconds) : seconds))
-  const until = seconds > 0 ? new Date(now.getTime() + 1000 * PROBES_TO_AGE * seconds) : null
-  await tx.db.execute(sql`
-    update proxies set checked_at = ${now.toISOString()}::timestamptz, next_check_at = ${next.toISOString()}::timestamptz,
-      probe_until = ${until?.toISOString() ?? null}::timestamptz
-    where id = ${proxy.id} and enabled and deleted_at is null`)
 }
 
 async function storeSites(hub: Hub, proxy: ProxyRow, checked: readonly Checked[]): Promise<void> {

@@ -1,4 +1,4 @@
-// A device by the way the hub reads it.
+// By which interface a device is read and told, by its integration.
 import type { DeviceView } from '../../../core/load-balancing/device-difference.ts'
 import type { AdminState } from '../../../core/load-balancing/state-names.ts'
 import type { Editor } from '../resources/editor.ts'

@@ -1,18 +1,23 @@
 // Telling a device what people want of a member (R-023): asked again until it confirms; after three failures people
 // are told.
-import { sql } from 'drizzle-orm'
+import { type SQL, sql } from 'drizzle-orm'
 import type { Unchecked } from '../../../core/json-object.ts'
 import { inTransaction, type Tx } from '../platform/db/transaction.ts'
 import { setConditions } from '../resources/conditions.ts'
 import type { Editor } from '../resources/editor.ts'
 import { findRow } from '../resources/resource-rows.ts'
 import { RunFailed } from '../resources/runs.ts'
-import { writeDevice } from './device.ts'
+import { writeDevice } from './device-integration.ts'
 import type { LbMember } from './lb-member.ts'
 import { lbPoolKind } from './lb-pool.ts'
 import { type LoadBalancer, loadBalancerKind } from './load-balancer.ts'
 
 const FAILURES_TO_TELL = 3
+const RETRY_SECONDS = 15
+const RETRY_SECONDS_MAX = 600
+
+/** How long until a device is told again that did not take a state: the longer, the more often it was in vain. */
+export const RETRY_WAIT_SECONDS: SQL = sql`least(write_failures * ${RETRY_SECONDS}, ${RETRY_SECONDS_MAX})`
 
 /** Opens or ends the condition of the device by the members that it was told of in vain. */
 async function tellFailures(tx: Tx, device: LoadBalancer, error: string | null): Promise<void> {

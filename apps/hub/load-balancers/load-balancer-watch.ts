@@ -1,4 +1,5 @@
-// What the hub looks after by the clock: drained members whose time is over, and pools whose members came or went.
+// What the hub does for load balancers by the clock: devices are read, and told the states of members; drained members
+// end (draining.ts), and pools are judged whose members came or went.
 import { sql } from 'drizzle-orm'
 import type { Hub } from '../hub-context.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
@@ -8,23 +9,21 @@ import type { Kind } from '../resources/kind.ts'
 import { rowsOfIds } from '../resources/resource-rows.ts'
 import { startRun } from '../resources/runs.ts'
 import { updateResource } from '../resources/write-resource.ts'
+import { isDrainOver } from './draining.ts'
 import { lbMemberKind, WRITE } from './lb-member.ts'
 import { judgePools, lbPoolKind } from './lb-pool.ts'
 import { loadBalancerKind } from './load-balancer.ts'
+import { RETRY_WAIT_SECONDS } from './write-member-state.ts'
 
 const AT_ONCE = 500
 const AGAIN_SECONDS = 60
-const RETRY_SECONDS = 15
-const RETRY_SECONDS_MAX = 600
 
 type Due = { id: string; company_id: string }
 
 /** Drained members that no connection is left of, or whose time is over, are disabled (R-023). */
 async function endDraining(hub: Hub): Promise<void> {
   const { db } = hub.database
-  const now = new Date(hub.now()).toISOString()
-  const isOver = sql`admin_state = 'draining' and drain_then = 'disabled' and deleted_at is null
-    and (drain_until <= ${now}::timestamptz or (active_connections = 0 and observed_at > drain_started_at))`
+  const isOver = isDrainOver(hub.now())
   const due = await db.execute<Due>(sql`select id, company_id from lb_members where ${isOver} limit ${AT_ONCE}`)
   await eachAlone(hub, 'cannot end the draining of a member', due, ({ id, company_id }) =>
     inTransaction(db, async tx => {
@@ -67,7 +66,7 @@ async function writeDue(hub: Hub): Promise<void> {
   const due = await db.execute<Due>(sql`
     select id, company_id from lb_members where deleted_at is null and pending_state is not null
       and (written_at is null or written_at <= ${now}::timestamptz
-        - make_interval(secs => least(write_failures * ${RETRY_SECONDS}, ${RETRY_SECONDS_MAX})))
+        - make_interval(secs => ${RETRY_WAIT_SECONDS}))
     order by written_at nulls first limit ${AT_ONCE}`)
   await startAll(hub, lbMemberKind as Kind, due, WRITE)
 }
