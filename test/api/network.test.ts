@@ -1,7 +1,8 @@
 // Subnets and addresses (resources.md 10).
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { sql } from 'drizzle-orm'
-import { refreshUsage, watchAddresses } from '../../apps/hub/network/network-watch.ts'
+import { watchAddresses } from '../../apps/hub/network/network-watch.ts'
+import { refreshUsage } from '../../apps/hub/network/subnet-fullness.ts'
 import { until } from '../support/until.ts'
 import { type Answer, type Call, type Json, type Tenant, TestHub } from './hub-harness.ts'
 

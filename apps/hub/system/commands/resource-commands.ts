@@ -1,7 +1,7 @@
 // Commands over the resources of a company (decision R-065), step by step.
 import { sql } from 'drizzle-orm'
 import { dnsZoneKind } from '../../dns/dns-zone.ts'
-import { refreshUsage } from '../../network/network-watch.ts'
+import { refreshUsage } from '../../network/subnet-fullness.ts'
 import { inTransaction } from '../../platform/db/transaction.ts'
 import { hubEditor } from '../../resources/editor.ts'
 import type { KindInfo } from '../../resources/kind-info.ts'
