@@ -9,7 +9,7 @@ import type { Tx } from '../platform/db/transaction.ts'
 import { ApiError } from '../platform/http/api-error.ts'
 import { hubEditor } from '../resources/editor.ts'
 import { insertResource } from '../resources/write-resource.ts'
-import { raiseAgentsOf } from '../servers/bulk.ts'
+import { raiseAgentsOf } from '../servers/change-many-servers.ts'
 import { ipAddressKind } from './ip-address.ts'
 import { lockTreeShared } from './subnet-tree.ts'
 

@@ -6,7 +6,6 @@ import { amount, answer, answerList, id, listed, named, nullable, string } from 
 import { type Route, type RouteContext, route } from '../platform/http/route.ts'
 import { expectedOf } from '../resources/kind-routes.ts'
 import { refuseManaged } from '../resources/manifest-lock.ts'
-import { optionListId, optionLists } from './option-lists.ts'
 import {
   addItem,
   allLists,
@@ -19,7 +18,8 @@ import {
   listOfPath,
   orderItems,
   removeItem,
-} from './options.ts'
+} from './option-items.ts'
+import { optionListId, optionLists } from './option-lists.ts'
 
 const TAG = 'Option lists'
 const VIEW = ['options.view']

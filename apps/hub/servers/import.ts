@@ -18,7 +18,7 @@ import { parseCsv } from '../platform/http/csv.ts'
 import { faultsError, schemaFaults } from '../platform/http/request-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { refreshScopes } from '../scopes/scope.ts'
-import { raiseAgentsOf } from './bulk.ts'
+import { raiseAgentsOf } from './change-many-servers.ts'
 import { presentServer, type Server } from './server-list.ts'
 import { columnsOf, type ServerInput, unlistedOf } from './servers.ts'
 

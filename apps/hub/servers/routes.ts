@@ -7,14 +7,15 @@ import { alertCollection } from '../alerts/alert-list.ts'
 import { invalidField } from '../platform/http/api-error.ts'
 import { bulkResponse } from '../platform/http/bulk.ts'
 import { list } from '../platform/http/list.ts'
-import { flag, flagOf, integer, listOf, oneOf, optional, text, uuid } from '../platform/http/request-schema.ts'
+import { flag, flagOf, listOf, oneOf, optional, text, uuid } from '../platform/http/request-schema.ts'
 import { resourceRoutes } from '../platform/http/resource.ts'
 import { answer } from '../platform/http/response-schema.ts'
 import { type Route, type RouteContext, route } from '../platform/http/route.ts'
 import { refuseManaged } from '../resources/manifest-lock.ts'
-import { type BulkChange, changeServers } from './bulk.ts'
+import { type BulkChange, changeServers } from './change-many-servers.ts'
 import { serverHealth, serverSeries } from './health.ts'
 import { importBody, importServers, serversOfCsv } from './import.ts'
+import { newServer, serverFields, serverTags, TAGS_MAX } from './server-fields.ts'
 import { allServers, presentServer, serverCollection, trashedServers } from './server-list.ts'
 import { healthResponse, importResponse, seriesResponse, serverResponse, settableStatuses } from './server-response.ts'
 import {
@@ -31,27 +32,6 @@ const VIEW = ['servers.view']
 const MANAGE = ['servers.manage']
 const DELETE = ['servers.delete']
 const BULK_MAX = 10_000
-const TAGS_MAX = 50
-const COUNT_MAX = 2_147_483_647
-
-const tags = listOf(text(128), TAGS_MAX)
-const fields = {
-  hostname: optional(text(253)),
-  ip_address: optional(text(64)),
-  environment: optional(text(128)),
-  role: optional(text(128)),
-  datacenter: optional(text(128)),
-  subnet_id: optional(text(64)),
-  tags: optional(tags),
-  operating_system: optional(text(255)),
-  cpu_cores: optional(integer(1, COUNT_MAX)),
-  memory_mb: optional(integer(1, COUNT_MAX)),
-  disk_gb: optional(integer(1, COUNT_MAX)),
-  status: Type.Optional(oneOf(settableStatuses)),
-  notes: optional(text(10_000)),
-}
-
-const newServer = Type.Object({ name: text(255), ...fields })
 
 function checkAddress(body: { ip_address?: string | null | undefined }): void {
   if (body.ip_address != null && isIP(body.ip_address) === 0) throw invalidField('ip_address', 'pattern')
@@ -123,7 +103,7 @@ export const serverRoutes: readonly Route[] = [
   server.change({
     summary: 'Change a server',
     permissions: MANAGE,
-    body: Type.Object({ name: Type.Optional(text(255)), ...fields }),
+    body: Type.Object({ name: Type.Optional(text(255)), ...serverFields }),
     async act(context, row, body) {
       checkAddress(body)
       await refuseManaged(context, 'server', row.server.id)
@@ -176,7 +156,7 @@ export const serverRoutes: readonly Route[] = [
     method: 'PUT',
     summary: 'Replace the tags',
     permissions: MANAGE,
-    body: Type.Object({ tags }),
+    body: Type.Object({ tags: serverTags }),
     act: async (context, row, body) => {
       await refuseManaged(context, 'server', row.server.id)
       return updateServer(context, row.server.id, body)
@@ -199,7 +179,11 @@ export const serverRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Add tags to many servers, or remove them',
     permissions: MANAGE,
-    body: Type.Object({ server_ids: listOf(uuid(), BULK_MAX, 1), add: optional(tags), remove: optional(tags) }),
+    body: Type.Object({
+      server_ids: listOf(uuid(), BULK_MAX, 1),
+      add: optional(serverTags),
+      remove: optional(serverTags),
+    }),
     answer: bulkResponse(serverResponse),
     may404: true,
     handle: context =>

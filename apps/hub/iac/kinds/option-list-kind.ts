@@ -3,7 +3,6 @@
 import { Type } from '@sinclair/typebox'
 import { sql } from 'drizzle-orm'
 import type { Unchecked } from '../../../../core/json-object.ts'
-import { isOptionList, optionListId, optionLists } from '../../options/option-lists.ts'
 import {
   addItem,
   changeItem,
@@ -13,7 +12,8 @@ import {
   itemsOf,
   orderItems,
   removeItem,
-} from '../../options/options.ts'
+} from '../../options/option-items.ts'
+import { isOptionList, optionListId, optionLists } from '../../options/option-lists.ts'
 import { type Words, words } from '../../platform/http/api-texts.ts'
 import { boolean, listOf, optional, text } from '../../platform/http/request-schema.ts'
 import { countPart, type Existing, type ManifestKind, type Reading, type Writing } from './manifest-kind.ts'

@@ -11,6 +11,7 @@ import { invalidField } from '../../platform/http/api-error.ts'
 import { words } from '../../platform/http/api-texts.ts'
 import { integer, listOf, oneOf, optional, text } from '../../platform/http/request-schema.ts'
 import { inManifestNames } from '../../resources/manifest-fields.ts'
+import { TAGS_MAX } from '../../servers/server-fields.ts'
 import { findServer, presentServer } from '../../servers/server-list.ts'
 import { settableStatuses } from '../../servers/server-response.ts'
 import { changeServer, insertServer, type ServerInput, trashServer } from '../../servers/servers.ts'
@@ -20,7 +21,6 @@ import { namesById } from './names-by-id.ts'
 import { sortedTags } from './spec-fields.ts'
 
 const COUNT_MAX = 2_147_483_647
-const TAGS_MAX = 50
 
 const spec = Type.Object({
   name: optional(text(255)),
