@@ -1,11 +1,15 @@
-// What may become of an exception (decisions G-154, G-174, G-177): how long it may hold, in which state it is decided,
-// and that whoever asked for it does not approve it.
+// What may become of an exception (decisions G-154, G-174, G-177): how many findings it may have, how long it
+// may hold, in which state it is decided, and that whoever asked for it does not approve it.
 import { DAY_MS } from '../../../../core/limits.ts'
 import { ApiError, invalidField } from '../../platform/http/api-error.ts'
 import { words } from '../../platform/http/api-texts.ts'
 import type { ExceptionRow } from './exception-list.ts'
 
 const DAYS_MAX = 365
+/** The most findings of one request: all of them are named in one transaction. */
+export const FINDINGS_MAX = 500_000
+/** So long before the end of one people are told. */
+export const EXPIRING_DAYS = 7
 
 type Asked = { readonly type: 'accepted' | 'false_positive'; readonly expires_at?: string | null | undefined }
 

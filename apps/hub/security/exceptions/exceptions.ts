@@ -8,14 +8,12 @@ import { securityExceptions } from '../../platform/db/schema-security.ts'
 import { allowLongStatements, inTransaction, type Tx, uuidList } from '../../platform/db/transaction.ts'
 import { invalidField } from '../../platform/http/api-error.ts'
 import type { RouteContext } from '../../platform/http/route.ts'
-import { type FindingFilter, findingConditions, hiddenKinds } from '../findings/finding-filter.ts'
+import { type FindingFilter, findingConditions } from '../findings/finding-filter.ts'
+import { hiddenKinds } from '../findings/hidden-kinds.ts'
 import { addNotice } from '../notices/notices.ts'
 import { changeFindings } from './exception-findings.ts'
-import { type Decision, refuseDecision, refuseExpiry } from './exception-limits.ts'
+import { type Decision, FINDINGS_MAX, refuseDecision, refuseExpiry } from './exception-limits.ts'
 import { type ExceptionRow, exceptionCollection } from './exception-list.ts'
-
-/** The most findings of one request: all of them are named in one transaction. */
-const FINDINGS_MAX = 500_000
 
 type ExceptionRequest = {
   readonly type: 'accepted' | 'false_positive'

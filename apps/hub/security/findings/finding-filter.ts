@@ -8,7 +8,7 @@ export const priorities = ['p1', 'p2', 'p3', 'p4'] as const
 export const fixStatuses = ['fixed', 'no_fix', 'wont_fix', 'undetermined', 'upgrade_release'] as const
 
 type FindingStatus = (typeof findingStatuses)[number]
-type FindingKind = (typeof findingKinds)[number]
+export type FindingKind = (typeof findingKinds)[number]
 
 type OneOrMore<T extends string> = T | readonly T[]
 
@@ -27,18 +27,6 @@ export type FindingFilter = {
   readonly search?: string | undefined
   /** Kinds that the caller may not see. */
   readonly hidden_kinds?: readonly FindingKind[] | undefined
-}
-
-/** Secrets and personal data have permissions of their own (document 3, Other security endpoints). */
-export function hiddenKinds({
-  permissions,
-}: {
-  readonly permissions: Pick<ReadonlySet<string>, 'has'>
-}): readonly FindingKind[] {
-  return [
-    ...(permissions.has('security.secrets.view') ? [] : (['secret'] as const)),
-    ...(permissions.has('security.pii.view') ? [] : (['sensitive_data'] as const)),
-  ]
 }
 
 const isOneOf = (column: SQL, value: OneOrMore<string>): SQL =>

@@ -8,16 +8,10 @@ import { isAnyOf } from '../../platform/db/transaction.ts'
 import { notFound } from '../../platform/http/api-error.ts'
 import { type Asker, collectionReadBy } from '../../platform/http/collection.ts'
 import { flag, flagOf, isUuid, oneOf, optional, text, uuid } from '../../platform/http/request-schema.ts'
-import {
-  type FindingFilter,
-  findingKinds,
-  findingStatuses,
-  fixStatuses,
-  hiddenKinds,
-  priorities,
-} from './finding-filter.ts'
+import { type FindingFilter, findingKinds, findingStatuses, fixStatuses, priorities } from './finding-filter.ts'
 import { idsOfPage } from './finding-page.ts'
 import { findingResponse } from './finding-response.ts'
+import { hiddenKinds } from './hidden-kinds.ts'
 
 const EVENTS_SHOWN = 100
 const TEXT_MAX = 256

@@ -1,7 +1,7 @@
 // Security at a glance: counts of findings, how well the servers are covered by scans, and whether the matcher works;
 // what was opened and resolved each day; and one server (decisions G-160, G-176).
 import { Type } from '@sinclair/typebox'
-import { type SQL, sql } from 'drizzle-orm'
+import { sql } from 'drizzle-orm'
 import type { Executor } from '../../platform/db/connect.ts'
 import type { Asker } from '../../platform/http/collection.ts'
 import {
@@ -17,15 +17,14 @@ import {
 } from '../../platform/http/response-schema.ts'
 import { matcherNote } from '../packages/matcher-note.ts'
 import { databaseStates } from '../packages/matcher-status.ts'
-import { findingKinds, findingStatuses, hiddenKinds, priorities } from './finding-filter.ts'
+import { dayAgeMs, isStaleHost, MATCHER_SILENT_MINUTES } from '../stale-hosts-and-database.ts'
+import { findingKinds, findingStatuses, priorities } from './finding-filter.ts'
 import { findingCollection, presentFinding } from './finding-list.ts'
 import { findingResponse, kindCounts, priorityCounts, statusCounts } from './finding-response.ts'
 import { hasTermState } from './finding-term-sql.ts'
+import { hiddenKinds } from './hidden-kinds.ts'
 
 const TREND_DAYS = 30
-const STALE_HOURS = 48
-/** A matcher tells of itself more often than this. */
-const MATCHER_SILENT_MINUTES = 10
 const matchStatuses = ['ok', 'unsupported_os', 'unsupported_release', 'release_eol', 'no_db'] as const
 const TOP = 5
 const HOUR_MS = 3_600_000
@@ -74,10 +73,6 @@ export type Coverage = {
   newest_scan_at: string | null
 }
 
-/** A scan host that reports, but has not for two days; hosts that are not scanned are not stale. */
-export const isStaleHost = (nowIso: string): SQL => sql`h.state = 'active' and h.inactive_at is null
-  and coalesce(h.last_report_at, h.enrolled_at) < ${nowIso}::timestamptz - make_interval(hours => ${STALE_HOURS})`
-
 export async function coverage(db: Executor, companyId: string, nowMs: number): Promise<Coverage> {
   const now = new Date(nowMs).toISOString()
   const [row] = await db.execute<Coverage>(sql`
@@ -112,20 +107,6 @@ async function matchStatusCounts(db: Executor, companyId: string) {
 }
 
 type MatcherRow = { version: string; db_version: string; last_heartbeat_at: string; is_silent: boolean }
-
-/** The day that a version of the vulnerability database begins with (decision G-192); null for one that has none. */
-export function databaseDay(dbVersion: number): string | null {
-  const digits = String(dbVersion)
-  const day = /^(\d{4})(\d{2})(\d{2})\d{2}$/.exec(digits)
-  const text = day ? `${day[1]}-${day[2]}-${day[3]}` : ''
-  return day && !Number.isNaN(Date.parse(`${text}T00:00:00Z`)) ? text : null
-}
-
-/** Since the day of a version began: more is not known of one that only its number is told of. */
-function dayAgeMs(dbVersion: number | null, nowMs: number): number | null {
-  const day = dbVersion === null ? null : databaseDay(dbVersion)
-  return day === null ? null : nowMs - Date.parse(day)
-}
 
 /** Whether the matcher works, and what it knows. */
 export async function matcherState({ hub, companyId }: Pick<Asker, 'hub' | 'companyId'>) {

@@ -3,7 +3,8 @@ import { sql } from 'drizzle-orm'
 import type { Hub } from '../../hub-context.ts'
 import type { Executor } from '../../platform/db/connect.ts'
 import { inTransaction } from '../../platform/db/transaction.ts'
-import { coverage, databaseDay, findingCounts } from '../findings/overview.ts'
+import { coverage, findingCounts } from '../findings/overview.ts'
+import { databaseDay } from '../stale-hosts-and-database.ts'
 import { addNotice } from './notices.ts'
 
 const TOLD_FROM_HOUR = 8

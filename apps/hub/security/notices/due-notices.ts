@@ -3,14 +3,13 @@
 import { sql } from 'drizzle-orm'
 import type { Hub } from '../../hub-context.ts'
 import { inTransaction } from '../../platform/db/transaction.ts'
+import { EXPIRING_DAYS } from '../exceptions/exception-limits.ts'
 import { hasTermState, type TermState } from '../findings/finding-term-sql.ts'
-import { databaseDay, isStaleHost } from '../findings/overview.ts'
+import { DB_STALE_DAYS, databaseDay, isStaleHost } from '../stale-hosts-and-database.ts'
 import { addNotice } from './notices.ts'
 
 const DAY_MS = 86_400_000
 const AT_ONCE = 1000
-const EXPIRING_DAYS = 7
-const DB_STALE_DAYS = 7
 
 /** Notes up to so many findings of a company whose term is over, or soon. Returns how many. */
 async function noteTermsOf(hub: Hub, companyId: string, what: TermState): Promise<number> {

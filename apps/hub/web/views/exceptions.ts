@@ -1,7 +1,8 @@
 // Requests to accept findings or to call them false: what waits for a decision, what holds, and what is over.
 
 import { type SQL, sql } from 'drizzle-orm'
-import { all, cellConditions, hiddenKinds } from '../../security/findings/finding-filter.ts'
+import { all, cellConditions } from '../../security/findings/finding-filter.ts'
+import { hiddenKinds } from '../../security/findings/hidden-kinds.ts'
 import { sitePages } from '../address/site-map.ts'
 import { SEES_KINDS } from './findings.ts'
 import type { View, ViewContext } from './view.ts'

@@ -7,12 +7,12 @@ import {
   findingKinds,
   findingStatuses,
   fixStatuses,
-  hiddenKinds,
   priorities,
 } from '../../security/findings/finding-filter.ts'
 import { findingGroups, type Grouping, groupings } from '../../security/findings/finding-groups.ts'
 import { findingsByIds } from '../../security/findings/finding-list.ts'
 import { idsOfPage } from '../../security/findings/finding-page.ts'
+import { hiddenKinds } from '../../security/findings/hidden-kinds.ts'
 import { findingCounts, matcherState } from '../../security/findings/overview.ts'
 import { type FilterTerm, parseFilter, vulnerabilityName } from '../address/filter-language.ts'
 import { sitePages } from '../address/site-map.ts'

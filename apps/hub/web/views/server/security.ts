@@ -1,8 +1,8 @@
 // How secure a server is: its last scan and what that left out, and what was found; its packages, which only the
 // matcher knows.
-import { hiddenKinds } from '../../../security/findings/finding-filter.ts'
 import { findingsByIds } from '../../../security/findings/finding-list.ts'
 import { idsOfPage } from '../../../security/findings/finding-page.ts'
+import { hiddenKinds } from '../../../security/findings/hidden-kinds.ts'
 import { matcherState, serverStanding } from '../../../security/findings/overview.ts'
 import type { MatcherReason } from '../../../security/packages/matcher-note.ts'
 import { packagesOfServer } from '../../../security/packages/packages.ts'
