@@ -21,27 +21,25 @@ test(`[BUS-004, BUS-005] a bus whose writer is killed ${KILLS} times has every a
   const reader = new FileBusReader(path, ['test'])
   const found: number[] = []
   let position = 0
-  const readOn = async (): Promise<void> => {
-    for (;;) {
-      const groups = await reader.read(0, position, 4 * 1024 * 1024)
-      if (groups.length === 0) return
-      for (const group of groups) {
-        expect(group.firstPosition).toBe(position + 1)
-        const numbers = numbersIn(group.bytes)
-        expect(numbers).toHaveLength(group.count)
-        found.push(...numbers)
-        position = group.firstPosition + group.count - 1
-      }
-      await reader.pass('test', 0, position)
+  /** A little at a time: who reads to the end while somebody writes faster never comes to it. */
+  const readSome = async (): Promise<boolean> => {
+    const groups = await reader.read(0, position, 4 * 1024 * 1024)
+    for (const group of groups) {
+      const numbers = numbersIn(group.bytes)
+      expect([group.firstPosition, numbers.length]).toEqual([position + 1, group.count])
+      found.push(...numbers)
+      position = group.firstPosition + group.count - 1
     }
+    if (groups.length > 0) await reader.pass('test', 0, position)
+    return groups.length > 0
   }
   let acknowledgedCount = 0
   let next = 1
   for (let kill = 0; kill < KILLS; kill++) {
     const child = Bun.spawn(['bun', publisher, path, String(next), String(SEED + kill)], { stdout: 'pipe' })
     const goal = 1 + Math.floor(random() * ACKNOWLEDGED_MAX)
-    const acknowledged = await acknowledgedUntil(child, goal, readOn)
-    await readOn()
+    const acknowledged = await acknowledgedUntil(child, goal, readSome)
+    while (await readSome());
     const held = new Set(found)
     expect(
       acknowledged.filter(number => !held.has(number)),
@@ -61,14 +59,17 @@ test(`[BUS-004, BUS-005] a bus whose writer is killed ${KILLS} times has every a
 async function acknowledgedUntil(
   child: Bun.Subprocess<'ignore', 'pipe', 'inherit'>,
   goal: number,
-  meanwhile: () => Promise<void>,
+  meanwhile: () => Promise<unknown>,
 ): Promise<number[]> {
   let text = ''
+  let lines = 0
   const decoder = new TextDecoder()
   for await (const chunk of child.stdout) {
-    text += decoder.decode(chunk)
-    if (text.split('\n').length > goal) child.kill('SIGKILL')
-    await meanwhile()
+    const more = decoder.decode(chunk)
+    text += more
+    lines += more.split('\n').length - 1
+    if (lines >= goal) child.kill('SIGKILL')
+    else await meanwhile()
   }
   await child.exited
   // A line that was cut off is no word of an acknowledgement.
@@ -82,7 +83,7 @@ function numbersIn(bytes: Uint8Array): number[] {
   for (let at = 0; at < words.length; ) {
     const number = words[at]!
     const end = words.indexOf(number, at + 1)
-    expect(end).toBeGreaterThan(at)
+    if (end < 0) throw new Error(`entry ${number} has no end`)
     numbers.push(number)
     at = end + 1
   }
