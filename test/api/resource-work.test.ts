@@ -17,6 +17,8 @@ let seeding: postgres.Sql
 
 beforeAll(async () => {
   hub = await TestHub.start()
+  // What it finds of addresses is seeded here.
+  await hub.holdTask('address_watch')
   seeding = postgres(hub.databaseUrl, { max: 1, onnotice: () => {} })
 })
 afterAll(async () => {

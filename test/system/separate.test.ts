@@ -190,7 +190,7 @@ test('[OPS-016] [BUS-004] [OPS-017] ingest, worker and agent start from their fi
   expect(agent_id).toMatch(/^[0-9a-f-]{36}$/)
   for (const each of [ingest, worker, agent, hub]) {
     expect(statSync(path(`${each.name}.ready`)).mode & 0o777).toBe(0o600)
-    expect(each.output).toContain('ready')
+    await until(`${each.name} to say ready`, () => each.output.includes('ready'))
   }
   for (const ready of [ingestReady, workerReady]) {
     expect((await fetch(`${ready.ops_url}/healthz`)).status).toBe(200)
