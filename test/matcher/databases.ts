@@ -2,7 +2,7 @@
 import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { databaseFolder } from '../../apps/matcher/database-link.ts'
-import { DatabaseFolder } from '../../apps/matcher/vulndb/folder.ts'
+import { DatabaseFolder } from '../../apps/matcher/vulndb/database-versions.ts'
 import { buildOf } from './vulndb/support.ts'
 
 /** Source package → vulnerability → version in which bookworm has fixed it; null: no fix. */

@@ -1,6 +1,6 @@
 // What a scan host is told of how to go on.
 import { expect, test } from 'bun:test'
-import { scanSettings } from '../../apps/matcher/scan-api/scan-settings.ts'
+import { scanSettings } from '../../apps/matcher/scan-api/when-to-report.ts'
 import { uuidFromText } from '../../core/series/hash.ts'
 
 const company = (hours: number, isEnabled = true) => ({

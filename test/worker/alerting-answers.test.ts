@@ -1,6 +1,6 @@
 // "Why did it (not) fire?": each reason has its words.
 import { expect, test } from 'bun:test'
-import { serverAlerting } from '../../apps/collector/worker/evaluation/shard-alerting.ts'
+import { serverAlerting } from '../../apps/collector/worker/evaluation/why-rules-fire.ts'
 import { compileSilences } from '../../core/alerting/evaluate/suppression.ts'
 import { sweepServers, sweepStates } from '../../core/alerting/evaluate/sweep.ts'
 import type { EvaluationState } from '../../core/alerting/state/evaluation-state.ts'

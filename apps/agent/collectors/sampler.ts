@@ -2,7 +2,7 @@
 import type { Logger } from 'pino'
 import type { AgentSettings } from '../../../core/agent/remote-config.ts'
 import type { Sample } from '../../../core/agent/requests-of-cycles.ts'
-import type { CheckRunner } from './checks.ts'
+import type { CheckRunner } from './checks-at-a-time.ts'
 import type { Collector } from './linux.ts'
 
 /** How long a cycle waits for its checks; results of slower ones go with the next cycle. */

@@ -5,7 +5,7 @@ import { releaseOf } from '../../../core/matching/host-release.ts'
 import { osOf } from '../../../core/matching/os-release.ts'
 import { loadConfig, type MatcherConfig } from '../config.ts'
 import { databaseFolder } from '../database-link.ts'
-import { DatabaseFolder } from '../vulndb/folder.ts'
+import { DatabaseFolder } from '../vulndb/database-versions.ts'
 import { sourceOfDistro } from '../vulndb/sources/catalogue.ts'
 import { databaseStatus } from '../vulndb/status.ts'
 

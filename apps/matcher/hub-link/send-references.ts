@@ -1,8 +1,8 @@
 // Gives the hub the reference data of vulnerabilities with an open finding (MAT-223; decision G-188): those that are
 // new to it or changed, after the events, at most 500 a call and ten calls a minute.
 import type { Logger } from 'pino'
+import { judgeBatch } from '../../hub-link/events-kept-or-refused.ts'
 import { describeResponse, type HubResponse } from '../../hub-link/hub-connection.ts'
-import { judgeBatch } from '../../hub-link/judge-batch.ts'
 import type { MatcherState, Reference } from '../state/state-types.ts'
 import type { MatcherHub, VulnerabilityItem } from './matcher-hub.ts'
 

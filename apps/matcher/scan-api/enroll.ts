@@ -10,10 +10,10 @@ import type { IncomingRequest } from '../../http/http-request.ts'
 import { describeResponse, type HubResponse, isOwnTokenRefused } from '../../hub-link/hub-connection.ts'
 import { PACED } from '../hub-link/matcher-hub.ts'
 import type { ScanHost } from '../state/state-types.ts'
-import { inflateBody, parseObject, shownPath } from './read-json.ts'
+import { inflateBody, parseObject, shownPath } from './read-body.ts'
 import type { ScanContext } from './scan-context.ts'
-import { scanSettings } from './scan-settings.ts'
 import { isProven, pathWithQuery, type SignedHeaders, signedHeaders, skewFault, unauthorized } from './signed-call.ts'
+import { scanSettings } from './when-to-report.ts'
 
 const RETRY_SECONDS_DEFAULT = 30
 const MACHINE_ID_HASH = /^[0-9a-f]{64}$/

@@ -4,7 +4,7 @@ import type { Unchecked } from '../../../core/json-object.ts'
 import { reportContentHash } from '../../../core/matching/report-content.ts'
 import { type PackageColumns, type Report, reportSchema } from '../../../core/matching/report-schema.ts'
 import { ApiError, badRequest } from '../../http/api-error.ts'
-import { parseObject, shownPath } from './read-json.ts'
+import { parseObject, shownPath } from './read-body.ts'
 
 /** The newest schema that is read here; a scanner of a later one is told to wait for a newer matcher. */
 const SCHEMA_MAX = 1

@@ -7,10 +7,10 @@ import type { ReportOutcome } from '../state/state-types.ts'
 import type { ReportResult } from '../telemetry.ts'
 import { parseReport } from './parse-report.ts'
 import { hostRevoked, type ProvenCall, proveCall } from './prove-call.ts'
-import { inflateBody } from './read-json.ts'
+import { inflateBody } from './read-body.ts'
 import type { ScanContext } from './scan-context.ts'
-import { minIntervalMsOf, scanSettings } from './scan-settings.ts'
 import { unauthorized } from './signed-call.ts'
+import { minIntervalMsOf, scanSettings } from './when-to-report.ts'
 
 /** Calls that are read and answered at one time; a body as it is sent may take a MiB. */
 const CALLS_MAX = 1024

@@ -5,7 +5,7 @@ import { ApiError, badRequest, unavailable } from '../../http/api-error.ts'
 import type { IncomingRequest } from '../../http/http-request.ts'
 import { describeResponse } from '../../hub-link/hub-connection.ts'
 import { proveCall } from './prove-call.ts'
-import { inflateBody, parseObject } from './read-json.ts'
+import { inflateBody, parseObject } from './read-body.ts'
 import type { ScanContext } from './scan-context.ts'
 import { isSignedBy, unauthorized } from './signed-call.ts'
 

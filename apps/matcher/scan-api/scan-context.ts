@@ -5,7 +5,7 @@ import type { MatcherConfig } from '../config.ts'
 import type { MatcherHub } from '../hub-link/matcher-hub.ts'
 import type { CompanySettings, MatcherState } from '../state/state-types.ts'
 import type { MatcherMetrics } from '../telemetry.ts'
-import type { ScanLimits } from './scan-limits.ts'
+import type { ScanLimits } from './call-rates.ts'
 
 export type ScanContext = {
   readonly config: MatcherConfig

@@ -9,9 +9,9 @@ import { createZstdCompress, constants as zlib } from 'node:zlib'
 import { syncPath } from '../../files/replace-file.ts'
 import { isVersion } from './check-file.ts'
 import { inflated } from './input/inflate.ts'
-import { SourceRefused } from './input/source-refused.ts'
 import { openAdvisories } from './reader.ts'
 import { signHeader, sortedJson, verifyHeader } from './signature.ts'
+import { SourceRefused } from './source-refused.ts'
 import { isObject, textOf } from './sources/source.ts'
 
 const BUNDLE_FORMAT = 1

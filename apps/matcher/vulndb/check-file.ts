@@ -2,9 +2,9 @@
 // import (MAT-071), and with every row looked at when it came from elsewhere (MAT-067 to 069).
 import { Database } from 'bun:sqlite'
 import type { Rule } from '../../../core/matching/advisory.ts'
-import { SourceRefused } from './input/source-refused.ts'
 import { compareText, sha256 } from './rules-text.ts'
 import { FILE_FORMAT, isOwnSchema } from './schema.ts'
+import { SourceRefused } from './source-refused.ts'
 import { isObject, isPackageName, isRecordId } from './sources/source.ts'
 
 const STATUSES: readonly unknown[] = ['fixed', 'no_fix', 'wont_fix', 'undetermined']

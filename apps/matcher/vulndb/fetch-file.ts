@@ -6,7 +6,7 @@ import { closeSync, createReadStream, openSync, rmSync, writeSync } from 'node:f
 import { stat } from 'node:fs/promises'
 import { connect, type Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
-import { SourceRefused } from './input/source-refused.ts'
+import { SourceRefused } from './source-refused.ts'
 
 export type FetchOptions = {
   readonly bytesMax: number

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import type { FetchContext } from './fetch-context.ts'
 import { type Fetched, fetchFile } from './fetch-file.ts'
 import type { SourceInput } from './import/job.ts'
-import { SourceRefused } from './input/source-refused.ts'
+import { SourceRefused } from './source-refused.ts'
 import type { Source } from './sources/catalogue.ts'
 
 const CHANGES_MAX = 2_000

@@ -5,7 +5,7 @@ import type { FetchContext } from './fetch-context.ts'
 import { checkAddress, fetchFile } from './fetch-file.ts'
 import { fetchRedhat } from './fetch-redhat.ts'
 import type { InputPart, SourceInput } from './import/job.ts'
-import { SourceRefused } from './input/source-refused.ts'
+import { SourceRefused } from './source-refused.ts'
 import type { Source, SourcePart } from './sources/catalogue.ts'
 
 /** `https://mirror/base` and the default's path. */

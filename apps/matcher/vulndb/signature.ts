@@ -1,8 +1,8 @@
 // Who made a bundle (MAT-067, 068): Ed25519 over its header. Keys are PEM files, as
 // `openssl genpkey -algorithm ed25519` and `openssl pkey -pubout` write them.
 import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto'
-import { SourceRefused } from './input/source-refused.ts'
 import { compareText } from './rules-text.ts'
+import { SourceRefused } from './source-refused.ts'
 
 /** JSON with the keys of every object sorted: one text for one meaning, whoever wrote it. */
 export function sortedJson(value: unknown): string {

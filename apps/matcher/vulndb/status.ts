@@ -1,5 +1,5 @@
 // What `db status` and the matcher's own status say of the database (MAT-060, 064, 087).
-import type { DatabaseFolder } from './folder.ts'
+import type { DatabaseFolder } from './database-versions.ts'
 import type { SourceRow } from './import/write-file.ts'
 import { openAdvisories } from './reader.ts'
 

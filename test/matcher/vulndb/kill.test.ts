@@ -4,7 +4,7 @@ import { expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { checkFile } from '../../../apps/matcher/vulndb/check-file.ts'
-import { DatabaseFolder } from '../../../apps/matcher/vulndb/folder.ts'
+import { DatabaseFolder } from '../../../apps/matcher/vulndb/database-versions.ts'
 import { openAdvisories } from '../../../apps/matcher/vulndb/reader.ts'
 import { runDb, scratchFolder, writeTree } from './support.ts'
 

@@ -1,8 +1,8 @@
 // The updater of a running matcher, against a scripted server and the real process of an import.
 import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
+import { DatabaseFolder } from '../../../apps/matcher/vulndb/database-versions.ts'
 import { FETCH_DEFAULTS } from '../../../apps/matcher/vulndb/fetch-file.ts'
-import { DatabaseFolder } from '../../../apps/matcher/vulndb/folder.ts'
 import { update } from '../../../apps/matcher/vulndb/update.ts'
 import { REFERENCE_SOURCES, Updater } from '../../../apps/matcher/vulndb/updater.ts'
 import { until } from '../../support/until.ts'

@@ -12,7 +12,7 @@ import type { QuietPresence } from '../../../../core/alerting/state/evaluation-s
 import { assert } from '../../../../core/assert.ts'
 import { shardOfServer } from '../../../../core/bus/shard-of-server.ts'
 import type { PlacedRecord, ShardStore } from '../shard-store.ts'
-import type { RecentCommits } from './recent-commits.ts'
+import type { RecentCommits } from './commit-again-after-loss.ts'
 import { asBuffer, RedisScript } from './redis-client.ts'
 import type { RedisKeys } from './redis-keys.ts'
 import { LUA_HOLDS } from './redis-lease-assignment.ts'

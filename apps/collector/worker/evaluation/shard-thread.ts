@@ -1,10 +1,10 @@
 // The entry file of a shard thread: receives the messages of the main thread and runs the loops of its shards.
 
 import { CallServer } from '../../thread-calls.ts'
-import { serverAlerting } from './shard-alerting.ts'
 import { ShardHost } from './shard-host.ts'
 import type { ShardCalls, ToShardThread } from './shard-messages.ts'
 import { downServers, onlineServers, shardStatus } from './shard-status.ts'
+import { serverAlerting } from './why-rules-fire.ts'
 
 declare const self: Worker
 

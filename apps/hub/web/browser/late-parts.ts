@@ -5,7 +5,7 @@ import type { IncidentMap } from '../views/alert.ts'
 import type { CheckDialogProps } from './pages/checks/late-props.ts'
 import type { LateTabProps, ServerDialogProps } from './pages/server/late-props.ts'
 import type { MapProps, ServerActProps } from './pages/servers/late-props.ts'
-import type { SilenceDialogProps } from './parts/silence-start.ts'
+import type { SilenceDialogProps } from './parts/silence-dialog-props.ts'
 
 /** The servers of an incident. */
 type IncidentMapProps = { readonly data: IncidentMap }

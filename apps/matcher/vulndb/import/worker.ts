@@ -3,7 +3,7 @@
 import { setPriority } from 'node:os'
 import { unpackBundle } from '../bundle.ts'
 import { checkFile } from '../check-file.ts'
-import { SourceRefused } from '../input/source-refused.ts'
+import { SourceRefused } from '../source-refused.ts'
 import { build } from './build.ts'
 import type { ImportJob, UnpackJob, UnpackOutcome, WorkerMessage } from './job.ts'
 

@@ -2,9 +2,9 @@
 // as a row of documents. Their order is that of names in a folder and of entries in an archive; nothing depends on it.
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { SourceRefused } from '../source-refused.ts'
 import { inflatedFile, type Packing, packingOfFile, peekPacking } from './inflate.ts'
 import { JsonSplitter } from './json-values.ts'
-import { SourceRefused } from './source-refused.ts'
 import { tarEntries } from './tar.ts'
 import { zipEntries } from './zip.ts'
 

@@ -5,7 +5,7 @@ import { open } from 'node:fs/promises'
 import { type Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createZstdDecompress } from 'node:zlib'
-import { SourceRefused } from './source-refused.ts'
+import { SourceRefused } from '../source-refused.ts'
 import { ZstdEnd } from './zstd-end.ts'
 
 export const INFLATION_MAX = 200

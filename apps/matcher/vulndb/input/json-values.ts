@@ -1,7 +1,7 @@
 // Cuts a JSON text into the values at one level of it, as bytes come, so that a file of any size is never held whole:
 // level 0 gives each value of a stream of values, level 1 the members of one object or array, level 2 the members of
 // those members. The cut values are parsed by their reader; here only strings and brackets are followed.
-import { SourceRefused } from './source-refused.ts'
+import { SourceRefused } from '../source-refused.ts'
 
 type JsonPiece = {
   /** Keys above the value, where they are members of objects. */

@@ -1,6 +1,6 @@
 // A tar archive read as a stream: the names and the bytes of its plain files (ustar, with GNU and pax long names).
 
-import { SourceRefused } from './source-refused.ts'
+import { SourceRefused } from '../source-refused.ts'
 import type { ArchiveEntry } from './zip.ts'
 import { checkEntryName, ENTRY_BYTES_MAX } from './zip.ts'
 

@@ -3,8 +3,8 @@
 import { createReadStream } from 'node:fs'
 import { open, stat } from 'node:fs/promises'
 import { Unzip, type UnzipFile, UnzipInflate, UnzipPassThrough } from 'fflate'
+import { SourceRefused } from '../source-refused.ts'
 import { INFLATION_FREE_BYTES, INFLATION_MAX } from './inflate.ts'
-import { SourceRefused } from './source-refused.ts'
 
 export type ArchiveEntry = { readonly name: string; readonly bytes: Uint8Array }
 

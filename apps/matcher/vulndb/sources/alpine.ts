@@ -1,6 +1,6 @@
 // Alpine's secdb (MAT-083): one file a release and repository, with the version of each origin that fixed an id.
 import { type Document, jsonRecords } from '../input/documents.ts'
-import { SourceRefused } from '../input/source-refused.ts'
+import { SourceRefused } from '../source-refused.ts'
 import { isObject, isPackageName, isRecordId, type JsonObject, type RecordSink, textOf } from './source.ts'
 
 /** `v3.20` → `alpine:3.20`; null for what is no release. */

@@ -2,7 +2,7 @@
 // of its paid extension (ELTS) have one form.
 import type { FixChannel, Rule } from '../../../../core/matching/advisory.ts'
 import { type Document, jsonMembers } from '../input/documents.ts'
-import { SourceRefused } from '../input/source-refused.ts'
+import { SourceRefused } from '../source-refused.ts'
 import { isObject, isPackageName, isRecordId, type JsonObject, type RecordSink, textOf, titleOf } from './source.ts'
 
 /** Release ids by code name. Testing and unstable have none: their rows would be matched by nobody (MAT-110). */

@@ -1,7 +1,7 @@
 // Ends of support from the product files of endoflife.date, old form and new. They change what the table in the code
 // says, which stays the floor: releases that a file does not name keep their rows (MAT section 4).
 import { type Document, jsonRecords } from '../input/documents.ts'
-import { SourceRefused } from '../input/source-refused.ts'
+import { SourceRefused } from '../source-refused.ts'
 import { isObject, type JsonObject, objectsOf, type RecordSink, type ReleasePart, textOf } from './source.ts'
 
 type Product = {

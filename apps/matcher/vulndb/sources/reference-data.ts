@@ -1,7 +1,7 @@
 // What is known of vulnerabilities beside the distributions (MAT section 4): scores of the NVD (MAT-086), the CISA
 // catalogue of known exploited ones, the daily EPSS file. None of it decides whether a version is affected.
 import { type Document, jsonMembers, linesOf } from '../input/documents.ts'
-import { SourceRefused } from '../input/source-refused.ts'
+import { SourceRefused } from '../source-refused.ts'
 import { type Cvss, cvssOf } from './cvss.ts'
 import { instantOf, isCve, isObject, objectsOf, type RecordSink, textOf } from './source.ts'
 

@@ -21,7 +21,7 @@ import {
   type SentScope,
   scopeOf,
 } from './scope-choice.tsx'
-import type { SilenceDialogProps, SilenceStart } from './silence-start.ts'
+import type { SilenceDialogProps, SilenceStart } from './silence-dialog-props.ts'
 
 const t = textsOf(silencesWords)
 const scopes = textsOf(scopesWords)

@@ -18,7 +18,7 @@ import { AlertDays } from './alert-days.tsx'
 import { ChildCompanies } from './child-companies.tsx'
 import { FirstSteps } from './first-steps.tsx'
 import './overview.css'
-import { Soon } from './soon.tsx'
+import { Soon } from './needs-somebody-soon.tsx'
 
 const t = textsOf(overviewWords)
 
