@@ -11,7 +11,7 @@ import {
   loadCollectorConfig,
   workerKeys,
 } from '../../apps/collector/config.ts'
-import { isRecordFault, parseAgentRecord } from '../../apps/collector/store/registry/agent-record.ts'
+import { isRecordFault, parseAgentRecord } from '../../apps/collector/store/registry/agent-record-faults.ts'
 import { RegistryStore } from '../../apps/collector/store/registry/file-registry-store.ts'
 import { AgentRegistry } from '../../apps/collector/store/registry/registry.ts'
 import { ReadyFile } from '../../apps/process/executable.ts'

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
-import { isRecordFault, parseAgentRecord } from '../../apps/collector/store/registry/agent-record.ts'
+import { isRecordFault, parseAgentRecord } from '../../apps/collector/store/registry/agent-record-faults.ts'
 import { sha256Hex } from '../../core/series/hash.ts'
 import { EnrollRequestSchema, RenewResponseSchema } from '../../proto/gen/svc/agent/v1/agent_pb.ts'
 import { until } from '../support/until.ts'

@@ -3,16 +3,11 @@
 import { afterAll, expect, spyOn, test } from 'bun:test'
 import { plainAddress } from '../../apps/collector/store/redis/redis-address.ts'
 import { RedisShared } from '../../apps/collector/store/redis/redis-announcements.ts'
-import {
-  durabilityFaults,
-  openRedis,
-  RedisScript,
-  redisCause,
-  whenReady,
-} from '../../apps/collector/store/redis/redis-client.ts'
+import { openRedis, RedisScript, redisCause, whenReady } from '../../apps/collector/store/redis/redis-client.ts'
 import { redisKeys } from '../../apps/collector/store/redis/redis-keys.ts'
 import { RedisLeases } from '../../apps/collector/store/redis/redis-lease-assignment.ts'
 import { RedisOutboxStore } from '../../apps/collector/store/redis/redis-outbox.ts'
+import { durabilityFaults } from '../../apps/collector/store/redis/redis-setup-faults.ts'
 import { RedisShardStore, RuleRecords, ShardLost } from '../../apps/collector/store/redis/redis-shard-store.ts'
 import { eventId } from '../../core/alerting/evaluate/event-id.ts'
 import { alertEvent, closedRecord, eventAgent, eventCompany, eventServer, eventShard } from '../support/alert-event.ts'

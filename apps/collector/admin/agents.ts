@@ -4,7 +4,7 @@ import { isUuid } from '../../../core/series/uuid.ts'
 import { AdminError, badField } from '../../admin-api/admin-error.ts'
 import { type AdminCall, uuidOf } from '../../admin-api/call.ts'
 import { readBody } from '../../http/body-limits.ts'
-import { isRecordFault, optionalFieldFault, parseAgentRecord } from '../store/registry/agent-record.ts'
+import { isRecordFault, optionalFieldFault, parseAgentRecord } from '../store/registry/agent-record-faults.ts'
 import type { AdminDeps } from './deps.ts'
 
 const BODY_BYTES_MAX = 64 * 1024

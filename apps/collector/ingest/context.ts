@@ -15,7 +15,7 @@ import type { AgentSession, Etag, Sessions } from './agents/agent-session.ts'
 import type { Authenticator, Identifier } from './agents/authenticate.ts'
 import type { UpdateOffer } from './agents/load-update-manifest.ts'
 import type { RefusalLog } from './agents/refusal-log.ts'
-import type { AgentProtocol } from './listener/responses.ts'
+import type { AgentProtocol } from './listener/agent-protocol.ts'
 
 /**
  * Authentication as the handling of a batch needs it. One implementation for a single thread, one for listener threads.

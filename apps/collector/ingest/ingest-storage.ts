@@ -11,17 +11,10 @@ import { collectorPaths, DISK_POLL_MS, heartbeatMaxAgeMs, type IngestConfig, red
 import { FileHeartbeats, type HeartbeatBoard, RedisHeartbeats } from '../store/process-heartbeats.ts'
 import type { RedisAddress } from '../store/redis/redis-address.ts'
 import { RedisShared } from '../store/redis/redis-announcements.ts'
-import {
-  durabilityFaults,
-  isOfSentinels,
-  logRedisFaults,
-  openRedis,
-  redisCause,
-  toldTo,
-  whenReady,
-} from '../store/redis/redis-client.ts'
+import { isOfSentinels, openRedis, redisCause, toldTo, whenReady } from '../store/redis/redis-client.ts'
 import { redisKeys } from '../store/redis/redis-keys.ts'
 import { RedisRegistryStore } from '../store/redis/redis-registry-store.ts'
+import { durabilityFaults, logRedisFaults } from '../store/redis/redis-setup-faults.ts'
 import { RegistryStore } from '../store/registry/file-registry-store.ts'
 import type { RegistryBacking } from '../store/registry/registry.ts'
 import type { CollectorMetrics } from '../telemetry.ts'

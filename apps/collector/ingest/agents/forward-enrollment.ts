@@ -20,7 +20,8 @@ import {
 } from '../../../hub-link/hub-connection.ts'
 import { type AgentRecord, emptyRecord, isJsonObject, type JsonObject } from '../../store/registry/agent-record.ts'
 import type { IngestContext } from '../context.ts'
-import { bodyForm, messageResponse, protocolOf } from '../listener/responses.ts'
+import { bodyForm, protocolOf } from '../listener/agent-protocol.ts'
+import { messageResponse } from '../listener/responses.ts'
 
 const RETRY_SECONDS_DEFAULT = 60
 

@@ -7,7 +7,7 @@ import { ApiError, rateLimited } from '../../../http/api-error.ts'
 import { discardBody } from '../../../http/body-limits.ts'
 import type { IncomingRequest } from '../../../http/http-request.ts'
 import { type IngestContext, noteAgent } from '../context.ts'
-import { protocolOf } from '../listener/responses.ts'
+import { protocolOf } from '../listener/agent-protocol.ts'
 import { readMessage } from './forward-enrollment.ts'
 import { factsFault, factsForHub } from './inventory-facts.ts'
 

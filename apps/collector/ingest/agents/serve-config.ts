@@ -5,7 +5,8 @@ import { AgentConfigSchema } from '../../../../proto/gen/svc/agent/v1/agent_pb.t
 import { ApiError, rateLimited } from '../../../http/api-error.ts'
 import type { IncomingRequest } from '../../../http/http-request.ts'
 import { type IngestContext, noteAgent } from '../context.ts'
-import { messageResponse, protocolOf } from '../listener/responses.ts'
+import { protocolOf } from '../listener/agent-protocol.ts'
+import { messageResponse } from '../listener/responses.ts'
 
 /** Answers 304 when the agent has the config already. */
 export async function serveConfig(context: IngestContext, request: IncomingRequest): Promise<Response | ApiError> {

@@ -6,7 +6,8 @@ import { UpdateManifestSchema } from '../../../../proto/gen/svc/agent/v1/agent_p
 import { ApiError, badRequest } from '../../../http/api-error.ts'
 import type { IncomingRequest } from '../../../http/http-request.ts'
 import type { IngestContext } from '../context.ts'
-import { messageResponse, protocolOf } from '../listener/responses.ts'
+import { protocolOf } from '../listener/agent-protocol.ts'
+import { messageResponse } from '../listener/responses.ts'
 
 export async function serveUpdate(context: IngestContext, request: IncomingRequest): Promise<Response | ApiError> {
   const { headers } = request

@@ -9,7 +9,7 @@ import { type AgentSession, type Etag, SESSION_IDLE_MS } from '../agents/agent-s
 import { Authenticator, type AuthFailure, authError, Credential } from '../agents/authenticate.ts'
 import { type BatchCallers, noteAgent } from '../context.ts'
 import type { Directory } from './agent-directory.ts'
-import type { AgentProtocol } from './responses.ts'
+import type { AgentProtocol } from './agent-protocol.ts'
 import { ThreadSession } from './session-ownership.ts'
 import { SessionTransfer } from './session-transfer.ts'
 import type { AgentUpdate, FromListener, KnownAgent, MainCalls, RegistryUpdate } from './thread-messages.ts'

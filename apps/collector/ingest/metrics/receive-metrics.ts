@@ -18,7 +18,8 @@ import type { AgentRecord } from '../../store/registry/agent-record.ts'
 import type { AgentSession } from '../agents/agent-session.ts'
 import { RefusalLog } from '../agents/refusal-log.ts'
 import type { MetricsContext } from '../context.ts'
-import { bodyForm, messageResponse, protobufHeaders, protocolOf } from '../listener/responses.ts'
+import { bodyForm, protocolOf } from '../listener/agent-protocol.ts'
+import { messageResponse, protobufHeaders } from '../listener/responses.ts'
 import { type Ack, AckEncoder } from './metrics-ack.ts'
 
 const ACK_HEAD = plainHead(200, protobufHeaders)

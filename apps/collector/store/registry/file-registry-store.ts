@@ -5,7 +5,8 @@ import { Database } from 'bun:sqlite'
 import { chmodSync } from 'node:fs'
 import { agentStates } from '../../../../core/lifecycle/agent.ts'
 import { useWriteAheadLog } from '../write-ahead-log.ts'
-import { type AgentRecord, invitationOf } from './agent-record.ts'
+import type { AgentRecord } from './agent-record.ts'
+import { invitationOf } from './agent-record-faults.ts'
 
 const FORMAT_VERSION = 3
 

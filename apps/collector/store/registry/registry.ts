@@ -4,6 +4,7 @@
 import type { AgentState } from '../../../../core/lifecycle/agent.ts'
 import { type AgentRecord, emptyRecord, isTokenOf } from './agent-record.ts'
 import type { RegistryCursor, RegistryRow } from './file-registry-store.ts'
+import { isSameContent, recordThatHolds } from './which-record-holds.ts'
 
 /** One change of the registry. `before` null: the agent is new. `record` null: it was removed. */
 export type AgentChange = {
@@ -32,25 +33,6 @@ export interface RegistryBacking {
 }
 
 const NONE: readonly string[] = []
-
-/** True when everything but the cursor of the feed is the same. */
-function isSameContent(a: AgentRecord, b: AgentRecord): boolean {
-  return (
-    a.companyId === b.companyId &&
-    a.serverId === b.serverId &&
-    a.state === b.state &&
-    a.tokenHash === b.tokenHash &&
-    a.prevTokenHash === b.prevTokenHash &&
-    a.prevTokenExpiresAtMs === b.prevTokenExpiresAtMs &&
-    a.serverStatus === b.serverStatus &&
-    a.subnetId === b.subnetId &&
-    a.datacenter === b.datacenter &&
-    a.hostname === b.hostname &&
-    a.intervalSeconds === b.intervalSeconds &&
-    a.scan?.matcherUrl === b.scan?.matcherUrl &&
-    a.scan?.enrolCode === b.scan?.enrolCode
-  )
-}
 
 export class AgentRegistry {
   private readonly agents = new Map<string, AgentRecord>()
@@ -161,7 +143,7 @@ export class AgentRegistry {
     let applied = 0
     for (const offered of records) {
       const before = this.agents.get(offered.agentId) ?? null
-      const record = before ? merge(before, offered) : offered
+      const record = before ? recordThatHolds(before, offered) : offered
       if (!record) continue
       applied++
       if (before && isSameContent(before, record) && before.version === record.version) {
@@ -228,7 +210,7 @@ export class AgentRegistry {
     for (const { agentId, record } of this.store.readChanges()) {
       const before = this.agents.get(agentId) ?? null
       if (record) {
-        const merged = before ? merge(before, record) : record
+        const merged = before ? recordThatHolds(before, record) : record
         if (!merged || (before && isSameContent(before, merged) && before.version === merged.version)) continue
         this.put(before, merged)
         changes.push({ agentId, before, record: merged })
@@ -287,28 +269,5 @@ export class AgentRegistry {
     if (rest.length > 1) this.servers.set(record.serverId, rest)
     else if (rest[0] !== undefined) this.servers.set(record.serverId, rest[0])
     else this.servers.delete(record.serverId)
-  }
-}
-
-/** The record that holds after `offered` arrived for a known agent, or null when `offered` is ignored. */
-function merge(held: AgentRecord, offered: AgentRecord): AgentRecord | null {
-  if (offered.version < held.version) return null
-  // A record stored before hostnames were known is completed by the same record of the feed.
-  const isFuller = held.hostname === '' && offered.hostname !== ''
-  const isNewer = offered.version > held.version || offered.syncVersion > held.syncVersion || isFuller
-  const isRevocation = offered.state === 'revoked' && held.state !== 'revoked'
-  if (!isNewer && !isRevocation) return null
-  const syncVersion = Math.max(held.syncVersion, offered.syncVersion)
-  const enrolledAtMs = offered.enrolledAtMs || held.enrolledAtMs
-  const hostname = offered.hostname || held.hostname
-  // Only the feed and look-ups tell of scans; what the hub pushes, and a renewal, leave it out.
-  const scan = offered.syncVersion === 0 ? held.scan : offered.scan
-  return {
-    ...offered,
-    scan,
-    syncVersion,
-    enrolledAtMs,
-    hostname,
-    state: held.state === 'revoked' ? 'revoked' : offered.state,
   }
 }

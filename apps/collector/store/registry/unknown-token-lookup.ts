@@ -6,7 +6,7 @@ import { RateBucket, RateLimit } from '../../../../core/wire/rate-bucket.ts'
 import { describeResponse } from '../../../hub-link/hub-connection.ts'
 import type { HubClient } from '../../hub-link/hub-client.ts'
 import type { CollectorMetrics } from '../../telemetry.ts'
-import { isRecordFault, parseAgentRecord } from './agent-record.ts'
+import { isRecordFault, parseAgentRecord } from './agent-record-faults.ts'
 import type { AgentRegistry } from './registry.ts'
 
 /** `found`: the registry has it now. */

@@ -7,16 +7,10 @@ import { collectorPaths, DISK_POLL_MS, heartbeatMaxAgeMs, redisAddressOf, type W
 import { FileHeartbeats, type HeartbeatBoard, RedisHeartbeats } from '../../store/process-heartbeats.ts'
 import { lockFile } from '../../store/process-lock.ts'
 import type { RedisAddress } from '../../store/redis/redis-address.ts'
-import {
-  durabilityFaults,
-  isOfSentinels,
-  logRedisFaults,
-  openRedis,
-  toldTo,
-  whenReady,
-} from '../../store/redis/redis-client.ts'
+import { isOfSentinels, openRedis, toldTo, whenReady } from '../../store/redis/redis-client.ts'
 import { redisKeys } from '../../store/redis/redis-keys.ts'
 import { RedisRegistryStore } from '../../store/redis/redis-registry-store.ts'
+import { durabilityFaults, logRedisFaults } from '../../store/redis/redis-setup-faults.ts'
 import { RegistryStore } from '../../store/registry/file-registry-store.ts'
 import type { RegistryBacking } from '../../store/registry/registry.ts'
 import type { ReloadAgentFeeds } from '../reload-calls.ts'

@@ -1,0 +1,54 @@
+// What is wrong with how a Redis is set up, for the operator: what it does not persist, evicts or does not replicate is
+// lost, however carefully it is written.
+import type { Redis } from 'ioredis'
+import type { Logger } from 'pino'
+import { redisCause } from './redis-client.ts'
+
+/**
+ * Logs what is wrong with how the server is set up, now and whenever another one may have taken its place: a replica
+ * that was promoted is often set up otherwise.
+ */
+export function logRedisFaults(redis: Redis, findFaults: () => Promise<readonly string[]>, log: Logger): void {
+  const check = (): void => {
+    findFaults().then(
+      faults => {
+        for (const fault of faults) log.warn(fault)
+      },
+      error => log.warn({ cause: redisCause(error) }, 'cannot read how Redis is set up'),
+    )
+  }
+  redis.on('ready', check)
+  if (redis.status === 'ready') check()
+}
+
+/** A setting of the server; empty where it refuses CONFIG, as a hosted one may. */
+const settingOf = (redis: Redis, name: string): Promise<string> =>
+  redis.config('GET', name).then(
+    answer => (Array.isArray(answer) ? String(answer[1] ?? '') : ''),
+    () => '',
+  )
+
+/**
+ * Faults of the server's configuration for the operator: whether it persists what it acknowledges, whether it evicts
+ * keys, and whether a primary without replicas goes on. Empty where all is well or the server does not say.
+ */
+export async function durabilityFaults(redis: Redis, isReplicated: boolean): Promise<string[]> {
+  const info = await redis.info()
+  const of = (name: string): string => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1] ?? ''
+  const faults: string[] = []
+  if (of('aof_enabled') === '0')
+    faults.push('appendonly is off: acknowledged batches and open alerts are lost when Redis ends; set appendonly yes')
+  const sync = await settingOf(redis, 'appendfsync')
+  if (of('aof_enabled') !== '0' && sync !== '' && sync !== 'always')
+    faults.push(
+      `appendfsync is ${sync}: the newest acknowledged batches and alerts are lost when Redis is killed while its disk is busy; set appendfsync always`,
+    )
+  const policy = of('maxmemory_policy')
+  if (policy !== '' && policy !== 'noeviction')
+    faults.push(`maxmemory-policy is ${policy}: Redis may throw away batches and alerts; set noeviction`)
+  if (isReplicated && (await settingOf(redis, 'min-replicas-to-write')) === '0')
+    faults.push(
+      'min-replicas-to-write is 0: a primary that the Sentinels have replaced goes on acknowledging batches, which are lost when it comes back; set min-replicas-to-write 1',
+    )
+  return faults
+}
