@@ -18,7 +18,7 @@ import { isRecordFault, parseAgentRecord } from '../apps/collector/store/registr
 import { AgentRegistry } from '../apps/collector/store/registry/registry.ts'
 import { createCollectorMetrics } from '../apps/collector/telemetry.ts'
 import { sha256Hex } from '../core/series/hash.ts'
-import { CheckSet } from '../core/wire/agent-config.ts'
+import { CheckSet } from '../core/wire/checks-of-server.ts'
 import { MetricsBatchSchema } from '../proto/gen/svc/agent/v1/agent_pb.ts'
 import { batchBytes, hostSeries } from './batches.ts'
 import { fleetProcess } from './fleet.ts'

@@ -1,7 +1,7 @@
 // An enrolled agent at work: one lane samples on the grid of the interval, the other talks to the collector. They meet
 // in the buffer.
 import { fromBinary } from '@bufbuild/protobuf'
-import { capSeries, seriesOfCycle } from '../../core/agent/requests-of-cycles.ts'
+import { seriesOfCycle } from '../../core/agent/requests-of-cycles.ts'
 import { actionFor, isRefusal } from '../../core/agent/response-action.ts'
 import {
   awaitedCycleAtMs,
@@ -13,6 +13,7 @@ import {
   nextCycleAtMs,
   nextSendAtMs,
 } from '../../core/agent/schedule.ts'
+import { capSeries } from '../../core/agent/series-ceiling.ts'
 import { AgentConfigSchema } from '../../proto/gen/svc/agent/v1/agent_pb.ts'
 import type { AgentParts } from './agent-parts.ts'
 import { Alarm } from './clock.ts'

@@ -1,8 +1,8 @@
-// What one cycle of the agent yields, and how cycles become the series of a request: merged by series, halved when a
-// request is too large, and cut at the ceiling on series (document 3 "Limits", "Errors" 413; decision G-55).
+// What one cycle of the agent yields, and how cycles become the series of a request: merged by series, and halved when
+// a request is too large (document 3 "Limits", "Errors" 413; decision G-55). What is left out of too many series:
+// series-ceiling.ts.
 import { assert } from '../assert.ts'
 import { limits } from '../limits.ts'
-import { catalogueIndex } from '../series/catalogue.ts'
 import { distinctLabelValue, type Labels } from '../series/labels.ts'
 import { fullSeriesKey } from '../series/series-key.ts'
 import { reportedValue } from './reported-value.ts'
@@ -57,20 +57,6 @@ export function mergeSeries(series: readonly PointSeries[]): PointSeries[] {
 
 export const pointCount = (series: readonly PointSeries[]): number =>
   series.reduce((count, { points }) => count + points.length, 0)
-
-/**
- * The first `seriesMax` series, and how many points the others had. Series are kept in the order of the catalogue
- * (decision G-196), which has interfaces and checks, of which a server may have hundreds, after processor, memory and
- * disks.
- */
-export function capSeries(
-  series: readonly PointSeries[],
-  seriesMax: number,
-): { kept: readonly PointSeries[]; droppedPoints: number } {
-  if (series.length <= seriesMax) return { kept: series, droppedPoints: 0 }
-  const ordered = series.toSorted((a, b) => catalogueIndex(a.name) - catalogueIndex(b.name))
-  return { kept: ordered.slice(0, seriesMax), droppedPoints: pointCount(ordered.slice(seriesMax)) }
-}
 
 /** Splits series into two halves, or the points of a single series; null for a single point. */
 export function halveSeries(series: readonly PointSeries[]): [PointSeries[], PointSeries[]] | null {

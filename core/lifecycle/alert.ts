@@ -1,8 +1,10 @@
 // The life of an alert in the hub: what each event of a collector does to the alerts it concerns (document 1 "Alert
 // state", document 2 "Hub-side alert changes from events"; decisions G-69, G-80, G-94 to G-101). Pure: the caller has
 // dropped repeated and old events, hands in the alerts that can be concerned, and stores what comes out.
+// Which alerts an incident takes in, and what becomes of them at its end: alerts-of-incident.ts.
 import type { AlertEvent } from '../alerting/evaluate/event.ts'
 import type { Severity } from '../alerting/rules/rule.ts'
+import { attach, groupWith, releaseChildren } from './alerts-of-incident.ts'
 
 export const alertStates = ['open', 'acknowledged', 'resolved', 'closed', 'grouped'] as const
 export type AlertState = (typeof alertStates)[number]
@@ -216,9 +218,6 @@ function applyFlapping(book: AlertBook, event: AlertEvent, context: EventContext
   return { changed: [opened], alertId: opened.id, notify: null }
 }
 
-const groupWith = (groups: readonly Alert[], serverId: string): Alert | undefined =>
-  groups.find(group => isActive(group) && group.groupMemberIds?.includes(serverId))
-
 function applyAgentDown(book: AlertBook, event: AlertEvent, context: EventContext): Outcome {
   if (book.active) {
     const after = { ...withEvent(book.active, event), lastValue: event.value ?? book.active.lastValue }
@@ -237,16 +236,6 @@ function applyAgentDown(book: AlertBook, event: AlertEvent, context: EventContex
   return told(alert, 'agent.down', context)
 }
 
-/** Makes the ungrouped agent.down alerts of the members children of a group. */
-function attach(book: AlertBook, group: Alert): Alert[] {
-  return (group.groupMemberIds ?? []).flatMap(serverId =>
-    book
-      .downOf(serverId)
-      .filter(alert => alert.state === 'open' || alert.state === 'acknowledged')
-      .map(alert => ({ ...alert, state: 'grouped' as const, groupId: group.id })),
-  )
-}
-
 function applyGroupDown(book: AlertBook, event: AlertEvent, context: EventContext): Outcome {
   const memberIds = event.member_server_ids ?? []
   if (book.active) {
@@ -256,7 +245,7 @@ function applyGroupDown(book: AlertBook, event: AlertEvent, context: EventContex
       groupMemberIds: memberIds,
       groupTotal: event.group_total ?? book.active.groupTotal,
     }
-    return { changed: [known, ...attach(book, known)], alertId: known.id, notify: null }
+    return { changed: [known, ...attach(book.downOf, known)], alertId: known.id, notify: null }
   }
   const group: Alert = {
     ...newAlert(event, context, 'group_down'),
@@ -266,7 +255,7 @@ function applyGroupDown(book: AlertBook, event: AlertEvent, context: EventContex
     groupTotal: event.group_total ?? null,
   }
   const outcome = told(group, 'group_down', context)
-  return { ...outcome, changed: [...outcome.changed, ...attach(book, group)] }
+  return { ...outcome, changed: [...outcome.changed, ...attach(book.downOf, group)] }
 }
 
 function applyGroupUpdate(book: AlertBook, event: AlertEvent): Outcome {
@@ -277,24 +266,15 @@ function applyGroupUpdate(book: AlertBook, event: AlertEvent): Outcome {
     groupMemberIds: event.member_server_ids ?? [],
     groupTotal: event.group_total ?? book.active.groupTotal,
   }
-  return { changed: [group, ...attach(book, group)], alertId: group.id, notify: null }
-}
-
-/** Moves each child of a group that ends to another open group that lists its server, or resolves it with the group. */
-function releaseChildren(book: AlertBook, group: Alert, atMs: number): Alert[] {
-  const others = book.groups.filter(other => other.id !== group.id)
-  return book.childrenOf(group.id).map(child => {
-    const next = groupWith(others, child.serverId)
-    if (next) return { ...child, groupId: next.id }
-    return { ...child, state: 'resolved', resolvedAtMs: atMs, resolvedReason: 'group_resolved', groupId: null }
-  })
+  return { changed: [group, ...attach(book.downOf, group)], alertId: group.id, notify: null }
 }
 
 function applyGroupResolved(book: AlertBook, event: AlertEvent): Outcome {
   const group = book.active
   if (!group) return LOGGED_ONLY(book.latest?.id ?? null)
   const outcome = resolved({ ...group, groupMemberIds: [] }, event, 'recovered', 'group_resolved')
-  return { ...outcome, changed: [...outcome.changed, ...releaseChildren(book, group, Date.parse(event.occurred_at))] }
+  const children = releaseChildren(book.childrenOf(group.id), group, book.groups, Date.parse(event.occurred_at))
+  return { ...outcome, changed: [...outcome.changed, ...children] }
 }
 
 /** Applies an event that is new and whose seq is above the last processed one. */
@@ -321,18 +301,4 @@ export function applyEvent(book: AlertBook, event: AlertEvent, context: EventCon
     case 'group_resolved':
       return applyGroupResolved(book, event)
   }
-}
-
-/**
- * Releases the children of a group that was closed by hand: each becomes an open alert, or joins another open group
- * that lists its server.
- */
-export function closeGroup(group: Alert, children: readonly Alert[], otherGroups: readonly Alert[]): Alert[] {
-  return children.map(child => {
-    const next = groupWith(
-      otherGroups.filter(other => other.id !== group.id),
-      child.serverId,
-    )
-    return next ? { ...child, groupId: next.id } : { ...child, state: 'open', groupId: null }
-  })
 }

@@ -1,10 +1,10 @@
 // One report against one database, without a server or state: what the command `match` prints (MAT-232).
 import type { AdvisoryReader, Affected } from './advisory.ts'
+import { isConclusive } from './conclusive-report.ts'
 import type { FindingColumns, FindingPayload, MatchStatus, ReleaseSupport } from './finding-event.ts'
 import { findingKey } from './finding-key.ts'
 import { distroOf, findingsOfHost, type HostFindings } from './findings-of-host.ts'
 import type { MatchOptions } from './match-options.ts'
-import { isConclusive } from './match-status.ts'
 import { instancesOfReport, type PackageInstance } from './package-instance.ts'
 import type { Report, ScanErrorCode } from './report-schema.ts'
 import { evaluateInstance, type Verdict } from './verdict.ts'

@@ -5,7 +5,7 @@ import { dayOf, knownRelease, releaseSupport, supportEnd, supportedSuccessors } 
 import type { FindingColumns, MatchStatus, ReleaseSupport } from './finding-event.ts'
 import { baseRelease, type HostRelease, releaseOf } from './host-release.ts'
 import type { MatchOptions } from './match-options.ts'
-import type { Report, ScanErrorCode } from './report-schema.ts'
+import type { Report } from './report-schema.ts'
 
 /** What of a report matching needs beside the packages. */
 export type HostInfo = Pick<Report, 'os' | 'esm' | 'elts' | 'error_codes'> & {
@@ -82,22 +82,4 @@ export function releaseEndFinding(match: HostMatch): FindingColumns | undefined 
     eol_date: match.endedOn,
     upgrade_to: match.upgradeTo,
   }
-}
-
-const UNREAD: ReadonlySet<ScanErrorCode> = new Set([
-  'packages_unreadable',
-  'no_packages',
-  'too_many_packages',
-  'os_release_missing',
-])
-
-/**
- * Whether findings may be opened and resolved by a report: not when its packages are not known (MAT-152), and not
- * without a database (MAT-153).
- */
-export function isConclusive(
-  report: Pick<Report, 'error_codes'> & { readonly packages?: unknown },
-  status: MatchStatus,
-): boolean {
-  return status !== 'no_db' && report.packages !== undefined && !report.error_codes.some(code => UNREAD.has(code))
 }

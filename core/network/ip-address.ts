@@ -48,16 +48,6 @@ export function plainAddress(text: string): string {
   return address?.kind() === 'ipv4' ? address.toString() : text
 }
 
-/**
- * The key of a rate limit: an IPv4 address, or the /64 of an IPv6 address, since one subscriber usually has a whole
- * /64.
- */
-export function rateKeyOf(text: string): string {
-  const address = parseAddress(text)
-  if (!(address instanceof ipaddr.IPv6)) return address?.toString() ?? text
-  return `${new ipaddr.IPv6([...address.parts.slice(0, 4), 0, 0, 0, 0]).toString()}/64`
-}
-
 /** A set of ranges. A malformed range covers nothing. */
 export class IpRanges {
   private readonly ranges: readonly Range[]

@@ -1,6 +1,7 @@
 // A feed of the hub: pulled page by page from cursor `since` on, and applied as a whole (document 2 "Rule sync on the
 // collector"; document 1 "Rule sync envelope"): an error in between keeps the old set and the old cursor.
 import type { Unchecked } from '../json-object.ts'
+import { mustFetchAllAnew } from './fetch-all-anew.ts'
 
 /** The fields that every record of a feed has. */
 export type FeedRecord = { readonly id: string; readonly sync_version: number }
@@ -17,16 +18,11 @@ export type FeedState<R extends FeedRecord> = {
 
 export const emptyFeed = <R extends FeedRecord>(): FeedState<R> => ({ since: 0, records: new Map(), syncedAtMs: 0 })
 
-/**
- * A cursor older than this may have missed tombstones: the feed starts again from 0 and replaces the set (decision
- * G-89).
- */
-const CURSOR_AGE_MAX_MS = 30 * 24 * 3_600_000
-
 /** The cursor for the next pull, and whether that pull replaces the whole set. */
 export function feedStart(state: FeedState<FeedRecord>, nowMs: number): { since: number; isReplacing: boolean } {
-  const isStale = state.syncedAtMs > 0 && nowMs - state.syncedAtMs > CURSOR_AGE_MAX_MS
-  return isStale ? { since: 0, isReplacing: true } : { since: state.since, isReplacing: false }
+  return mustFetchAllAnew(state.syncedAtMs, nowMs)
+    ? { since: 0, isReplacing: true }
+    : { since: state.since, isReplacing: false }
 }
 
 /**

@@ -9,14 +9,8 @@ import {
   isFileSystemReported,
   isInterfaceReported,
 } from '../../core/agent/filters.ts'
-import {
-  capSeries,
-  groupCount,
-  halveSeries,
-  mergeSeries,
-  pointCount,
-  seriesOfCycle,
-} from '../../core/agent/requests-of-cycles.ts'
+import { groupCount, halveSeries, mergeSeries, pointCount, seriesOfCycle } from '../../core/agent/requests-of-cycles.ts'
+import { capSeries } from '../../core/agent/series-ceiling.ts'
 import { type Manifest, signedManifestText, updateVerdict } from '../../core/agent/update-verdict.ts'
 import { compareVersions, isVersion } from '../../core/agent/version.ts'
 import { distinctLabelValue } from '../../core/series/labels.ts'

@@ -1,7 +1,7 @@
 // The checks feed as a set that agents' configs are made of (document 1 "Check sync envelope").
 import type { Logger } from 'pino'
 import { isGone } from '../../../core/sync/gone-records.ts'
-import { type CheckCounts, type CheckCoverage, CheckSet, type Server } from '../../../core/wire/agent-config.ts'
+import { type CheckCounts, type CheckCoverage, CheckSet, type Server } from '../../../core/wire/checks-of-server.ts'
 import type { SyncResult, SyncStatus } from '../../hub-link/sync-loop.ts'
 import type { ChecksSource } from '../ingest/ingest.ts'
 import { FileFeedStore } from '../store/file-feed-store.ts'

@@ -3,7 +3,7 @@
 import pTimeout from 'p-timeout'
 import type { Logger } from 'pino'
 import { TrustedProxies } from '../../../core/network/trusted-proxies.ts'
-import type { CheckSet } from '../../../core/wire/agent-config.ts'
+import type { CheckSet } from '../../../core/wire/checks-of-server.ts'
 import type { BusWriter } from '../bus/bus.ts'
 import type { IngestConfig } from '../config.ts'
 import { InventoryForwarder } from '../hub-link/forward-inventory.ts'

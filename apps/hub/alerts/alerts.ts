@@ -2,7 +2,7 @@
 // events create them.
 import { randomUUID } from 'node:crypto'
 import { and, eq, inArray, sql } from 'drizzle-orm'
-import { closeGroup } from '../../../core/lifecycle/alert.ts'
+import { closeGroup } from '../../../core/lifecycle/alerts-of-incident.ts'
 import { auditRequest } from '../audit/audit.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { alertComments, alerts } from '../platform/db/schema.ts'

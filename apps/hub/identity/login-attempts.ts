@@ -1,6 +1,6 @@
 // How often somebody may try to log in, or to use the link of an invitation or of an e-mail address (decision G-02).
 // The counts begin anew each minute; nobody is locked out for longer.
-import { rateKeyOf } from '../../../core/network/ip-address.ts'
+import { rateKeyOf } from '../../../core/network/rate-key.ts'
 import type { FixedWindows } from '../../http/fixed-windows.ts'
 
 /** For one address, whatever the e-mails: every attempt costs the hub a slow hash. */

@@ -1,8 +1,8 @@
 // What becomes of a report: the inventory and findings that it leaves, and the events that tell of it (MAT-152 to 154,
 // 181). One report is one work of the writer. Whether it is taken: report-refusal.ts.
 
+import { isConclusive } from '../../../core/matching/conclusive-report.ts'
 import { ecosystemOf, releaseOf } from '../../../core/matching/host-release.ts'
-import { isConclusive } from '../../../core/matching/match-status.ts'
 import type { Report, ScanErrorCode } from '../../../core/matching/report-schema.ts'
 import type { SettingsRows } from './company-settings.ts'
 import { contextOf } from './context-rows.ts'

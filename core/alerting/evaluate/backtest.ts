@@ -10,9 +10,10 @@ import { compileEverywhere, type RawRule } from '../rules/rule.ts'
 import { setOfOne } from '../rules/rule-set.ts'
 import { setRules } from '../rules/rule-slots.ts'
 import { EvaluationState } from '../state/evaluation-state.ts'
+import { sweepFlapping } from './end-of-flapping.ts'
 import { applyEntry } from './evaluator.ts'
 import type { AlertEvent } from './event.ts'
-import { sweepFlapping, sweepServers, sweepStates } from './sweep.ts'
+import { sweepServers, sweepStates } from './sweep.ts'
 
 /** Points in time order: [milliseconds, value]. */
 export type ReplayedSeries = { readonly labels: Labels; readonly points: readonly (readonly [number, number])[] }

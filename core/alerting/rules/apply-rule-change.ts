@@ -4,7 +4,7 @@
 import { emit } from '../evaluate/emit-transition.ts'
 import type { EvaluatedRule } from '../evaluate/evaluate-sample.ts'
 import type { EvaluationState, RuleSlot } from '../state/evaluation-state.ts'
-import { forgetServer, removeState } from '../state/removal.ts'
+import { removeState } from '../state/removal.ts'
 import { labelsOf } from '../state/series-dictionary.ts'
 import { type ServerSeries, TO_BIND } from '../state/server-series.ts'
 import { FIRING, NO_ROW } from '../state/state-table.ts'
@@ -98,33 +98,9 @@ function restart(
 }
 
 /**
- * The last agent of a server was revoked (decision G-48): closes its alerts and drops its presence without an event.
- * `agentIds` are the revoked agents; nothing happens when another agent already sends for the server.
- */
-export function leaveScope(
-  evaluation: EvaluationState,
-  server: ServerSeries,
-  agentIds: readonly string[],
-  nowMs: number,
-): void {
-  if (!agentIds.includes(server.presence.agentId)) return
-  for (let index = 0; index < server.count; index++)
-    while (server.head[index]! >= 0) {
-      const row = server.head[index]!
-      closeForChange(evaluation, row, evaluation.slots[evaluation.states.rule[row]!]!.rule, 'out_of_scope', nowMs)
-      removeState(evaluation, row)
-    }
-  forgetServer(evaluation, server)
-  const { key, companyId, serverId, shard } = server
-  const removed = { kind: 'left', key, companyId, serverId, shard, agentIds, leftAtMs: nowMs } as const
-  evaluation.noteRemovedServer(removed)
-  evaluation.newlyRemovedServers.push(removed)
-}
-
-/**
  * Resolves an open alert because its rule changed. For the hub an alert is open while its state is FIRING or flapping.
  */
-function closeForChange(
+export function closeForChange(
   evaluation: EvaluationState,
   row: number,
   rule: EvaluatedRule,

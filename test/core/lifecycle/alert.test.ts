@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import type { AlertEvent, EventType } from '../../../core/alerting/evaluate/event.ts'
-import { type Alert, type AlertBook, applyEvent, closeGroup, type EventContext } from '../../../core/lifecycle/alert.ts'
+import { type Alert, type AlertBook, applyEvent, type EventContext } from '../../../core/lifecycle/alert.ts'
+import { closeGroup } from '../../../core/lifecycle/alerts-of-incident.ts'
 
 const NOW = 1_800_000_000_000
 const AT = '2026-06-01T12:00:00.000Z'

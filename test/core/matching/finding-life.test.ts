@@ -1,11 +1,11 @@
 // The life of findings over random changes of a server and its database, against an oracle that knows numbers instead
 // of versions and looks at everything anew.
 import { expect, test } from 'bun:test'
+import { isConclusive } from '../../../core/matching/conclusive-report.ts'
 import { findingChanges } from '../../../core/matching/finding-changes.ts'
 import type { FindingColumns } from '../../../core/matching/finding-event.ts'
 import { findingsOfHost } from '../../../core/matching/findings-of-host.ts'
 import { DEFAULT_MATCH_OPTIONS } from '../../../core/matching/match-options.ts'
-import { isConclusive } from '../../../core/matching/match-status.ts'
 import { instancesOfReport } from '../../../core/matching/package-instance.ts'
 import { evaluateInstance } from '../../../core/matching/verdict.ts'
 import { randomFrom } from '../../support/random.ts'

@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
-import { IpRanges, isAddressOrRange, parseAddress, plainAddress, rateKeyOf } from '../../../core/network/ip-address.ts'
+import { IpRanges, isAddressOrRange, parseAddress, plainAddress } from '../../../core/network/ip-address.ts'
 import { isPublicAddress } from '../../../core/network/public-address.ts'
+import { rateKeyOf } from '../../../core/network/rate-key.ts'
 import { TrustedProxies } from '../../../core/network/trusted-proxies.ts'
 
 test('an address is read in its one full form, or not at all', () => {

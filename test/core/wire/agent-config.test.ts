@@ -1,13 +1,6 @@
 import { expect, test } from 'bun:test'
-import {
-  type CheckRecord,
-  CheckSet,
-  compileCheck,
-  configEtag,
-  type ManagedConfig,
-  managedInterval,
-  matchesEtag,
-} from '../../../core/wire/agent-config.ts'
+import { configEtag, type ManagedConfig, managedInterval, matchesEtag } from '../../../core/wire/agent-config.ts'
+import { type CheckRecord, CheckSet, compileCheck } from '../../../core/wire/checks-of-server.ts'
 
 const record = (id: string, changes: Record<string, unknown> = {}): CheckRecord => ({
   id,

@@ -2,7 +2,8 @@
 // config semantics"; decisions G-47, G-52, G-54).
 import { create, type MessageInitShape, type MessageShape } from '@bufbuild/protobuf'
 import { limits } from '../../../../core/limits.ts'
-import { type CheckSet, configEtag, type ManagedConfig, managedInterval } from '../../../../core/wire/agent-config.ts'
+import { configEtag, type ManagedConfig, managedInterval } from '../../../../core/wire/agent-config.ts'
+import type { CheckSet } from '../../../../core/wire/checks-of-server.ts'
 import { AgentConfigSchema } from '../../../../proto/gen/svc/agent/v1/agent_pb.ts'
 import type { IngestConfig } from '../../config.ts'
 import type { AgentRecord } from '../../store/registry/agent-record.ts'

@@ -11,10 +11,11 @@ import {
   withRuleChange,
 } from '../../../../core/alerting/durability/rule-change-record.ts'
 import { restoreSnapshot } from '../../../../core/alerting/durability/snapshot.ts'
+import { sweepFlapping } from '../../../../core/alerting/evaluate/end-of-flapping.ts'
 import { applyEntry } from '../../../../core/alerting/evaluate/evaluator.ts'
+import { leaveScope } from '../../../../core/alerting/evaluate/last-agent-revoked.ts'
 import { compileSilences, type SilenceRecord } from '../../../../core/alerting/evaluate/suppression.ts'
-import { sweepFlapping, sweepServers, sweepStates } from '../../../../core/alerting/evaluate/sweep.ts'
-import { leaveScope } from '../../../../core/alerting/rules/apply-rule-change.ts'
+import { sweepServers, sweepStates } from '../../../../core/alerting/evaluate/sweep.ts'
 import { compileRuleSet } from '../../../../core/alerting/rules/compile-rule-set.ts'
 import type { RuleRecord } from '../../../../core/alerting/rules/rule.ts'
 import { setRules } from '../../../../core/alerting/rules/rule-slots.ts'

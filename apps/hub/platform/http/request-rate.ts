@@ -1,6 +1,6 @@
 // The request rate limit of each caller (decision G-10): by token, by the address of a session, by collector or
 // matcher.
-import { rateKeyOf } from '../../../../core/network/ip-address.ts'
+import { rateKeyOf } from '../../../../core/network/rate-key.ts'
 import type { HubConfig } from '../../config.ts'
 import type { Hub } from '../../hub-context.ts'
 import { tooManyRequests } from './api-error.ts'

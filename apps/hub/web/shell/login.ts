@@ -1,7 +1,7 @@
 // The login: a form without script, limited by e-mail and address (identity/login-attempts.ts), and the logout.
 
 import { availableParallelism } from 'node:os'
-import { rateKeyOf } from '../../../../core/network/ip-address.ts'
+import { rateKeyOf } from '../../../../core/network/rate-key.ts'
 import type { Hub } from '../../hub-context.ts'
 import { isOwnForm, isOwnToken } from '../../identity/csrf.ts'
 import { countLoginFailure, mayFailAgain, takeLoginAttempt } from '../../identity/login-attempts.ts'
