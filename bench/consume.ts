@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { FileBusReader } from '../apps/collector/bus/file-bus-reader.ts'
 import { newTurns } from '../apps/collector/store/write-turns.ts'
 import { ShardPool } from '../apps/collector/worker/evaluation/shard-pool.ts'
+import { FLAP_DEFAULTS } from '../core/alerting/evaluate/flapping.ts'
 import { limits } from '../core/limits.ts'
 import { defaultRules } from './default-rules.ts'
 
@@ -42,7 +43,7 @@ try {
       storage: { kind: 'file', busPath, dataDir: dir, snapshotDir: join(dir, 'snapshots'), turns: newTurns() },
       settings: {
         noDataAfterMs: limits.noDataAfterMs,
-        flapping: { windowMs: limits.flapWindowMs, transitions: limits.flapTransitions, stableMs: limits.flapStableMs },
+        flapping: FLAP_DEFAULTS,
       },
       snapshotIntervalMs: 30_000,
       sweepIntervalMs: 10_000,

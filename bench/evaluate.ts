@@ -5,6 +5,7 @@
 
 import { encodeSnapshot, restoreSnapshot } from '../core/alerting/durability/snapshot.ts'
 import { applyEntry } from '../core/alerting/evaluate/evaluator.ts'
+import { FLAP_DEFAULTS } from '../core/alerting/evaluate/flapping.ts'
 import { sweepServers, sweepStates } from '../core/alerting/evaluate/sweep.ts'
 import { compileRuleSet } from '../core/alerting/rules/compile-rule-set.ts'
 import type { RawRule } from '../core/alerting/rules/rule.ts'
@@ -27,11 +28,7 @@ const START_MS = 1_767_225_600_000
 const COMPANY = '11111111-1111-4111-8111-111111111111'
 const settings = {
   noDataAfterMs: limits.noDataAfterMs,
-  flapping: {
-    windowMs: limits.flapWindowMs,
-    transitions: limits.flapTransitions,
-    stableMs: limits.flapStableMs,
-  },
+  flapping: FLAP_DEFAULTS,
 }
 const say = (line: Record<string, unknown>): void => console.log(JSON.stringify({ bench: 'evaluate', ...line }))
 const round = (value: number, digits = 1): number => Math.round(value * 10 ** digits) / 10 ** digits

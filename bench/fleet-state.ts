@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import type { BusGroup, BusReader } from '../apps/collector/bus/bus.ts'
 import { EvaluationStore } from '../apps/collector/store/file-evaluation-store.ts'
 import { ShardLoop } from '../apps/collector/worker/evaluation/shard-loop.ts'
+import { FLAP_DEFAULTS } from '../core/alerting/evaluate/flapping.ts'
 import { packRule } from '../core/alerting/rules/packed-rule.ts'
 import type { RawRule, RuleRecord } from '../core/alerting/rules/rule.ts'
 import { EntryEncoder } from '../core/bus/entry.ts'
@@ -156,13 +157,12 @@ function newSite(servers: number, companyOf: (server: number) => string, rules: 
   const store = new EvaluationStore(directory, directory)
   const bus = new FleetBus(servers, companyOf)
   const clock = { nowMs: START_MS }
-  const { flapWindowMs: windowMs, flapTransitions: transitions, flapStableMs: stableMs } = limits
   const config = {
     shards: Array.from({ length: limits.stateShards }, (_, shard) => shard),
     threadIndex: 0,
     partition: 0,
     pollMs: 50,
-    settings: { noDataAfterMs: limits.noDataAfterMs, flapping: { windowMs, transitions, stableMs } },
+    settings: { noDataAfterMs: limits.noDataAfterMs, flapping: FLAP_DEFAULTS },
     snapshotIntervalMs: limits.rulesStateIntervalMs,
     sweepIntervalMs: limits.presenceSweepMs,
     presenceGraceMinMs: 0,

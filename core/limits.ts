@@ -1,4 +1,5 @@
-// Every limit and default of the contract, once, with the relations between them asserted.
+// Every limit and default of the contract, once, with the relations between them asserted; those of flapping and of
+// incidents stand with their rules (alerting/evaluate/flapping.ts, alerting/evaluate/group-parameters.ts).
 // Sources: document 1 "Limits", document 2 "Limits", document 3 "Limits", and the decisions that fill their gaps.
 import { assert } from './assert.ts'
 
@@ -83,12 +84,6 @@ export const limits = {
   presenceSweepMs: 10 * SECOND_MS,
   presenceDownMinMs: 90 * SECOND_MS,
   rulesStateIntervalMs: 30 * SECOND_MS,
-  flapWindowMs: 30 * MINUTE_MS,
-  flapTransitions: 4,
-  flapStableMs: 30 * MINUTE_MS,
-  groupDownWindowMs: 60 * SECOND_MS,
-  groupDownMin: 5,
-  groupDownRatio: 0.3,
   silenceKeepMs: DAY_MS,
 
   eventsPerRequest: 200,

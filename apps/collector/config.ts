@@ -6,6 +6,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseSignedAddress } from '../../core/agent/signed-address.ts'
 import { isVersion } from '../../core/agent/version.ts'
+import { FLAP_DEFAULTS } from '../../core/alerting/evaluate/flapping.ts'
+import { GROUP_DEFAULTS } from '../../core/alerting/evaluate/group-parameters.ts'
 import {
   address,
   boolean,
@@ -131,20 +133,20 @@ export const workerKeys = {
     min: 100,
   }),
   'alerting.rules_dir': text(null, 'where snapshots and the outbox are kept; empty: in data_dir'),
-  'alerting.flap_window': duration(limits.flapWindowMs, 'transitions are counted within it', { min: SECOND_MS }),
-  'alerting.flap_transitions': integer(limits.flapTransitions, 'transitions that make a series flap; 0: never'),
-  'alerting.flap_stable': duration(limits.flapStableMs, 'a series without transitions for so long flaps no more', {
+  'alerting.flap_window': duration(FLAP_DEFAULTS.windowMs, 'transitions are counted within it', { min: SECOND_MS }),
+  'alerting.flap_transitions': integer(FLAP_DEFAULTS.transitions, 'transitions that make a series flap; 0: never'),
+  'alerting.flap_stable': duration(FLAP_DEFAULTS.stableMs, 'a series without transitions for so long flaps no more', {
     min: SECOND_MS,
   }),
   'alerting.presence_sweep': duration(limits.presenceSweepMs, 'how often silent agents are looked for', { min: 100 }),
   'alerting.sweep_interval': duration(10 * SECOND_MS, 'how often no-data and reminders are looked at', { min: 100 }),
   'alerting.startup_grace_min': duration(0, 'no agent.down for so long after a start, at least'),
   'alerting.group_down.enabled': boolean(true, 'many silent servers of a group are one incident'),
-  'alerting.group_down.window': duration(limits.groupDownWindowMs, 'servers silent since at most so long count', {
+  'alerting.group_down.window': duration(GROUP_DEFAULTS.windowMs, 'servers silent since at most so long count', {
     min: SECOND_MS,
   }),
-  'alerting.group_down.min': integer(limits.groupDownMin, 'silent servers that make an incident', { min: 1 }),
-  'alerting.group_down.ratio': decimal(limits.groupDownRatio, 'share of the group that is silent', { min: 0, max: 1 }),
+  'alerting.group_down.min': integer(GROUP_DEFAULTS.min, 'silent servers that make an incident', { min: 1 }),
+  'alerting.group_down.ratio': decimal(GROUP_DEFAULTS.ratio, 'share of the group that is silent', { min: 0, max: 1 }),
   'alerting.group_down.companies': map('window, min and ratio by company id'),
   'settings.cache': duration(5 * MINUTE_MS, 'how long settings of a company are kept'),
   'retention.sweep': duration(HOUR_MS, 'how often old days are deleted', { min: SECOND_MS }),

@@ -8,6 +8,7 @@ import type { JudgedSeries } from '../../apps/hub/web/browser/judge/judge-messag
 import { runText } from '../../apps/hub/web/browser/judge/scenarios.ts'
 import { type Firing, firingsOf } from '../../core/alerting/evaluate/backtest.ts'
 import type { AlertEvent } from '../../core/alerting/evaluate/event.ts'
+import { FLAP_DEFAULTS } from '../../core/alerting/evaluate/flapping.ts'
 import { compileMatchers, type RawMatchers } from '../../core/alerting/rules/matchers.ts'
 import { matchesLabels } from '../../core/alerting/rules/matches-labels.ts'
 import { noDataModes, operators, type RawRule } from '../../core/alerting/rules/rule.ts'
@@ -171,7 +172,7 @@ async function eventsOfWorker(
     snapshotDir: '',
     settings: {
       noDataAfterMs: limits.noDataAfterMs,
-      flapping: { windowMs: limits.flapWindowMs, transitions: limits.flapTransitions, stableMs: limits.flapStableMs },
+      flapping: FLAP_DEFAULTS,
     },
     snapshotIntervalMs: 3_600_000,
     sweepIntervalMs: limits.presenceSweepMs,

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { FileBusWriter } from '../../apps/collector/bus/file-bus-writer.ts'
 import { newTurns } from '../../apps/collector/store/write-turns.ts'
 import { ShardPool } from '../../apps/collector/worker/evaluation/shard-pool.ts'
+import { FLAP_DEFAULTS } from '../../core/alerting/evaluate/flapping.ts'
 import { limits } from '../../core/limits.ts'
 
 test('an evaluation thread that dies is told to its process, and to whoever waits for it or asks it later', async () => {
@@ -35,7 +36,7 @@ test('an evaluation thread that dies is told to its process, and to whoever wait
       },
       settings: {
         noDataAfterMs: limits.noDataAfterMs,
-        flapping: { windowMs: limits.flapWindowMs, transitions: limits.flapTransitions, stableMs: limits.flapStableMs },
+        flapping: FLAP_DEFAULTS,
       },
       snapshotIntervalMs: 30_000,
       sweepIntervalMs: 10_000,

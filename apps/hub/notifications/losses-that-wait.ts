@@ -1,8 +1,8 @@
 // Of which lost servers people are told a little later, since a wide-area incident could claim them (GRP-007): only of
 // those in a subnet or datacenter where the company has at least as many servers with an agent as an incident needs.
-// How long: `notifications.group_wait`; whom an incident then claims: core/lifecycle/alert.ts.
+// How long: `notifications.group_wait`; whom an incident then claims: core/lifecycle/alerts-of-incident.ts.
 import { type SQL, sql } from 'drizzle-orm'
-import { limits } from '../../../core/limits.ts'
+import { GROUP_DEFAULTS } from '../../../core/alerting/evaluate/group-parameters.ts'
 import { type Tx, uuidList } from '../platform/db/transaction.ts'
 
 /**
@@ -21,7 +21,7 @@ export async function lossesThatWait(tx: Tx, serverIds: ReadonlySet<string>): Pr
   if (serverIds.size === 0) return []
   return tx.db.execute<{ id: string }>(sql`
     with lost as materialized (
-      select s.id, s.company_id, s.subnet_id, s.datacenter, coalesce(m.group_down_min, ${limits.groupDownMin}::int) as min
+      select s.id, s.company_id, s.subnet_id, s.datacenter, coalesce(m.group_down_min, ${GROUP_DEFAULTS.min}::int) as min
       from servers s left join monitoring_settings m on m.company_id = s.company_id
       where s.id = any(${uuidList(serverIds)}::uuid[]) and s.deleted_at is null and (s.subnet_id is not null or s.datacenter is not null)),
     subnets as materialized (${forming(sql`subnet_id`)}),

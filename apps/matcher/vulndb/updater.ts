@@ -1,7 +1,6 @@
 // Keeps the database of a running matcher new (MAT-061, 062, 064, 255): fetches at intervals with jitter, fetches a
 // distribution's source once a host of it reported, tries failed sources again ever later, and tells whenever another
 // version is in use, also when a command of this host made it.
-
 import { DatabaseFolder, type DatabaseVersion, ImportRunning } from './database-versions.ts'
 import { FETCH_DEFAULTS } from './fetch-file.ts'
 import { sourceOfDistro } from './sources/catalogue.ts'

@@ -13,6 +13,7 @@ import { EvaluationState } from '../state/evaluation-state.ts'
 import { sweepFlapping } from './end-of-flapping.ts'
 import { applyEntry } from './evaluator.ts'
 import type { AlertEvent } from './event.ts'
+import { FLAP_DEFAULTS } from './flapping.ts'
 import { sweepServers, sweepStates } from './sweep.ts'
 
 /** Points in time order: [milliseconds, value]. */
@@ -48,11 +49,7 @@ export type Firing = {
 const SWEEP_MS = limits.presenceSweepMs
 const settings = {
   noDataAfterMs: limits.noDataAfterMs,
-  flapping: {
-    windowMs: limits.flapWindowMs,
-    transitions: limits.flapTransitions,
-    stableMs: limits.flapStableMs,
-  },
+  flapping: FLAP_DEFAULTS,
 }
 
 /** Turns the series of a server into batches: one batch for each point in time. */

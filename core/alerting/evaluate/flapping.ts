@@ -8,6 +8,9 @@ export type FlapSettings = {
   readonly stableMs: number
 }
 
+/** Unless the operator says otherwise (document 2 "Limits"). */
+export const FLAP_DEFAULTS: FlapSettings = { windowMs: 30 * 60_000, transitions: 4, stableMs: 30 * 60_000 }
+
 export type FlapState = {
   /** Sample times of the opens and closes within the window, ascending. */
   transitionsTsMs: number[]

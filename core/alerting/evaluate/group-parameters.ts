@@ -11,6 +11,9 @@ export type GroupParameters = {
   readonly ratio: number
 }
 
+/** Unless hub or operator say otherwise (document 2 "Limits"). */
+export const GROUP_DEFAULTS: GroupParameters = { windowMs: 60_000, min: 5, ratio: 0.3 }
+
 /** The fields of GET /settings/{company_id}; null or absent = unset. */
 export type HubGroupSettings = {
   readonly group_down_min?: number | null

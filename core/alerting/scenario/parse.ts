@@ -29,6 +29,8 @@
 // Everything that is emitted must be expected. At one instant: steps in the order of the text, batches, then every 10 s
 // the sweep, then a snapshot, then a stop. A `#` starts a comment. Several scenarios may stand in one file.
 import { limits } from '../../limits.ts'
+import { FLAP_DEFAULTS } from '../evaluate/flapping.ts'
+import { GROUP_DEFAULTS } from '../evaluate/group-parameters.ts'
 import { parseAction } from './parse-action.ts'
 import { parseRule } from './parse-rule.ts'
 import type {
@@ -66,14 +68,14 @@ type Block = {
 
 const defaultSettings = (): ScenarioSettings => ({
   noDataAfterMs: limits.noDataAfterMs,
-  flapWindowMs: limits.flapWindowMs,
-  flapTransitions: limits.flapTransitions,
-  flapStableMs: limits.flapStableMs,
+  flapWindowMs: FLAP_DEFAULTS.windowMs,
+  flapTransitions: FLAP_DEFAULTS.transitions,
+  flapStableMs: FLAP_DEFAULTS.stableMs,
   snapshotIntervalMs: limits.rulesStateIntervalMs,
   groupEnabled: true,
-  groupWindowMs: limits.groupDownWindowMs,
-  groupMin: limits.groupDownMin,
-  groupRatio: limits.groupDownRatio,
+  groupWindowMs: GROUP_DEFAULTS.windowMs,
+  groupMin: GROUP_DEFAULTS.min,
+  groupRatio: GROUP_DEFAULTS.ratio,
 })
 
 const SETTINGS: Readonly<Record<string, (settings: ScenarioSettings, text: string) => void>> = {

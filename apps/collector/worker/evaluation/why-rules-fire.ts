@@ -1,6 +1,5 @@
 // "Why did it (not) fire?" for one server: the last decision on every series that a rule covers, and for every other
 // rule of its company why it covers none. A rule that does not appear is disabled or deleted in the hub.
-
 import type { RuleAlerting, SeriesAlerting } from '../../../../core/admin-api/alerting.ts'
 import { type EvaluatedRule, violates } from '../../../../core/alerting/evaluate/evaluate-sample.ts'
 import { matchesLabels } from '../../../../core/alerting/rules/matches-labels.ts'
