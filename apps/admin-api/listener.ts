@@ -6,10 +6,8 @@ import { splitAddress, urlOf } from '../../core/config/address.ts'
 import { fetchHandler } from '../http/fetch-handler.ts'
 import type { Refusal } from '../http/http-connection.ts'
 import { assertPortIsFree, type Certificate, listenHttp } from '../http/http-listener.ts'
+import { IDLE_SECONDS } from '../http/idle-seconds.ts'
 import { errorResponse } from './admin-error.ts'
-
-/** The hub waits 30 s for the answer to a purge. */
-const IDLE_SECONDS = 60
 
 type AdminListener = {
   readonly url: string
@@ -51,7 +49,7 @@ export function startAdminListener(
     hostname,
     port,
     certificate,
-    idleSeconds: IDLE_SECONDS,
+    idleSeconds: IDLE_SECONDS.admin,
     handle: fetchHandler({ scheme, fetch: handle, refuse }),
     refuse,
   })

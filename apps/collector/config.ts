@@ -23,11 +23,12 @@ import {
   size,
   text,
 } from '../../core/config/keys.ts'
+import { plainFaults } from '../../core/config/plain-http.ts'
 import { resolveConfig } from '../../core/config/resolve.ts'
 import { DAY_MS, limits } from '../../core/limits.ts'
 import { trustedProxyFaults } from '../../core/network/trusted-proxies.ts'
 import { isUuid } from '../../core/series/uuid.ts'
-import { fileFaults, isMapping, plainFaults, withNestedListen } from '../process/config-file.ts'
+import { fileFaults, isMapping, withNestedListen } from '../process/config-file.ts'
 import { isClusterName, isDatabaseName } from './store/clickhouse/database-name.ts'
 import { parseRedisUrl, type RedisAddress } from './store/redis/redis-address.ts'
 

@@ -10,9 +10,8 @@ import { assertPortIsFree, type Certificate, listenHttp } from './http-listener.
 import type { IncomingRequest } from './http-request.ts'
 import type { AnyResponse } from './http-response.ts'
 import { http2Connection } from './http2-connection.ts'
+import { IDLE_SECONDS } from './idle-seconds.ts'
 
-/** Seconds without progress after which a connection is closed: a body that trickles, a client that is gone. */
-const IDLE_SECONDS = 45
 /** How long `stop` waits for requests under way. */
 const STOP_GRACE_MS = 3_000
 
@@ -128,7 +127,7 @@ export function startEndpointListener(parts: EndpointListenerParts): EndpointLis
     reusePort: parts.isPortShared,
     certificate: readCertificate(),
     http2: http2Connection,
-    idleSeconds: IDLE_SECONDS,
+    idleSeconds: IDLE_SECONDS.agents,
     ...(config.connections_max === undefined ? {} : { connectionsMax: config.connections_max }),
     handle: (request, peer) => {
       // The most requests have no query: their target is a path, and need not be taken apart.

@@ -2,9 +2,7 @@
 import { splitAddress, urlOf } from '../../core/config/address.ts'
 import { answersToHost, hostRefusal } from '../../core/network/host-header.ts'
 import { listenHttp } from './http-listener.ts'
-
-/** A scraper asks again within it. */
-const IDLE_SECONDS = 60
+import { IDLE_SECONDS } from './idle-seconds.ts'
 
 /** A part that must work before the process can do its job. */
 export type ReadyPart = { readonly name: string; readonly isReady: () => boolean | Promise<boolean> }
@@ -54,7 +52,7 @@ export function startOpsServer(
   const listener = listenHttp({
     hostname,
     port,
-    idleSeconds: IDLE_SECONDS,
+    idleSeconds: IDLE_SECONDS.ops,
     handle: ({ method, path, headers }) => {
       const page = method === 'GET' || method === 'HEAD' ? pages[path] : undefined
       if (!page) return new Response('not found\n', { status: 404 })

@@ -1,7 +1,7 @@
 // Calls of the hub by the processes that serve it. Every outcome is a value; every call has a deadline; the hub's clock
 // is compared at every answer.
 import type { Logger } from 'pino'
-import { isLoopback } from '../../core/config/address.ts'
+import { isPlainBeyondHost } from '../../core/config/plain-http.ts'
 import { isObject, type Unchecked } from '../../core/json-object.ts'
 import { limits } from '../../core/limits.ts'
 import { readResponse } from './read-answer.ts'
@@ -80,7 +80,7 @@ export class HubConnection {
     private readonly of: { readonly prefix: string; readonly self: 'collector' | 'matcher' },
   ) {
     const url = new URL(options.url)
-    if (url.protocol === 'http:' && !isLoopback(url.hostname) && !options.isPlainAllowed)
+    if (isPlainBeyondHost(url) && !options.isPlainAllowed)
       throw new Error(
         `cannot use hub.url ${url.origin}: plain http goes to loopback only; use https, or set listen.insecure`,
       )

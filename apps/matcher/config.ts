@@ -2,7 +2,6 @@
 // files.
 import { readFileSync } from 'node:fs'
 import type { Logger } from 'pino'
-import { isLoopback } from '../../core/config/address.ts'
 import {
   address,
   boolean,
@@ -16,11 +15,12 @@ import {
   size,
   text,
 } from '../../core/config/keys.ts'
+import { isPlainBeyondHost, plainFaults } from '../../core/config/plain-http.ts'
 import { parseDuration, resolveConfig } from '../../core/config/resolve.ts'
 import { DAY_MS, limits } from '../../core/limits.ts'
 import { trustedProxyFaults } from '../../core/network/trusted-proxies.ts'
 import { isUuid } from '../../core/series/uuid.ts'
-import { describeFault, fileFaults, plainFaults, readConfigFile, withNestedListen } from '../process/config-file.ts'
+import { describeFault, fileFaults, readConfigFile, withNestedListen } from '../process/config-file.ts'
 import type { StateOptions } from './state/state-types.ts'
 import { SOURCE_NAMES, sourceNamed } from './vulndb/sources/catalogue.ts'
 
@@ -92,7 +92,7 @@ function databaseFaults(config: Readonly<Record<string, unknown>>): ConfigFault[
   const mirrorUrl = typeof mirror === 'string' ? URL.parse(mirror) : null
   if (typeof mirror === 'string' && !/^(https?|file):$/.test(mirrorUrl?.protocol ?? ''))
     faults.push({ key: 'db.mirror', value: mirror, message: 'must be an https:// address, or a file:// one' })
-  else if (typeof mirror === 'string' && mirrorUrl?.protocol === 'http:' && !isLoopback(mirrorUrl.hostname))
+  else if (typeof mirror === 'string' && mirrorUrl !== null && isPlainBeyondHost(mirrorUrl))
     faults.push({ key: 'db.mirror', value: mirror, message: 'is plain http to another host; use https' })
   return faults
 }

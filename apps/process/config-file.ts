@@ -1,7 +1,6 @@
-// What the configuration files of executables have in common: how they are read, and the faults of keys that all have.
+// What the configuration files of executables have in common: how they are read, and the faults of files they name.
 import { readFileSync } from 'node:fs'
 import { parse } from 'yaml'
-import { isLoopback, splitAddress } from '../../core/config/address.ts'
 import type { ConfigFault } from '../../core/config/keys.ts'
 
 /** Reads a YAML file of configuration. Throws with a message for the operator. */
@@ -23,31 +22,6 @@ export function withNestedListen(file: unknown): unknown {
   const { address: where, ...nested } = isMapping(listen) ? listen : {}
   const dotted = Object.fromEntries(Object.entries(nested).map(([name, value]) => [`listen.${name}`, value]))
   return { ...rest, ...(where === undefined ? {} : { listen: where }), ...dotted }
-}
-
-/** Plain HTTP stays on this host, served or called, unless the operator says otherwise (decision G-15). */
-export function plainFaults(config: Readonly<Record<string, unknown>>): ConfigFault[] {
-  const faults: ConfigFault[] = []
-  const isAllowed = config['listen.insecure'] === true
-  const isTls = typeof config['tls.cert_file'] === 'string'
-  for (const key of ['listen', 'admin.listen', 'ops.listen']) {
-    const value = config[key]
-    if (typeof value !== 'string' || isAllowed || isLoopback(splitAddress(value).hostname)) continue
-    if (key === 'ops.listen' || !isTls)
-      faults.push({
-        key,
-        value,
-        message: 'would serve plain HTTP beyond this host; set listen.insecure to allow it',
-      })
-  }
-  const hubUrl = config['hub.url']
-  if (typeof hubUrl !== 'string') return faults
-  const url = URL.canParse(hubUrl) ? new URL(hubUrl) : null
-  if (url?.protocol !== 'http:' && url?.protocol !== 'https:')
-    faults.push({ key: 'hub.url', value: hubUrl, message: 'must be an http:// or https:// address' })
-  else if (url.protocol === 'http:' && !isAllowed && !isLoopback(url.hostname))
-    faults.push({ key: 'hub.url', value: hubUrl, message: 'is plain http to another host; use https' })
-  return faults
 }
 
 /** A wrong path of the certificate is a fault of the configuration. */

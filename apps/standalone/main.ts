@@ -1,7 +1,8 @@
 // The all-in-one: `bun run up`. Reads its options, starts the site, shows where it is, and stops it in order.
+import { loginText } from './first-password.ts'
 import '../process/allocator-setting.ts'
 import { rmSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import { Command, CommanderError } from 'commander'
 import packageFile from '../../package.json' with { type: 'json' }
 import { threadFiles } from '../collector/thread-files.ts'
@@ -87,18 +88,6 @@ async function withMatcherAddresses(options: Options): Promise<Options & SiteOpt
 }
 
 const line = (text = ''): void => void process.stdout.write(`${text}\n`)
-
-/**
- * How to log in. Only a terminal shows the first password. Output into a file or journal would keep it for everybody
- * who reads logs, so there it is written to a separate file.
- */
-function loginText({ user_email, user_password, data_dir }: SiteInfo): string {
-  if (user_password === null) return user_email
-  if (process.stdout.isTTY) return `${user_email}   password: ${user_password}   (shown this once)`
-  const file = join(data_dir, 'first-password')
-  replaceFile(file, `${user_password}\n`, { isDurable: true })
-  return `${user_email}   password: in ${file}   (delete it once you have read it)`
-}
 
 function showSite(facts: SiteInfo): void {
   line()

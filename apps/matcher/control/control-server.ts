@@ -10,12 +10,12 @@ import { ownerForFolder, replaceFile } from '../../files/replace-file.ts'
 import { readBody } from '../../http/body-limits.ts'
 import { listenHttp } from '../../http/http-listener.ts'
 import type { HttpRequest } from '../../http/http-request.ts'
+import { IDLE_SECONDS } from '../../http/idle-seconds.ts'
 import type { MatcherState } from '../state/state-types.ts'
 import { type ControlCall, parseCall, perform } from './control-calls.ts'
 
 export const CONTROL_FILE = 'control.json'
 const BODY_BYTES_MAX = 1024 * 1024
-const IDLE_SECONDS = 60
 
 const refused = (status: number, message: string): Response => Response.json({ error: message }, { status })
 
@@ -49,7 +49,7 @@ export function startControl(dataDir: string, state: MatcherState, log: Logger):
   const listener = listenHttp({
     hostname: '127.0.0.1',
     port: 0,
-    idleSeconds: IDLE_SECONDS,
+    idleSeconds: IDLE_SECONDS.control,
     handle,
     refuse: ({ status, message }) => refused(status, message),
   })

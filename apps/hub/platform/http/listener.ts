@@ -8,9 +8,9 @@ import type { Refusal } from '../../../http/http-connection.ts'
 import { assertPortIsFree, type Certificate, type HttpListener, listenHttp } from '../../../http/http-listener.ts'
 import type { HttpRequest } from '../../../http/http-request.ts'
 import type { AnyResponse } from '../../../http/http-response.ts'
+import { IDLE_SECONDS } from '../../../http/idle-seconds.ts'
 import type { HubConfig } from '../../config.ts'
 
-const IDLE_SECONDS = 60
 /** How long a stop waits for running requests: a collector allows 30 s for the longest call. */
 const STOP_GRACE_MS = 30_000
 
@@ -69,7 +69,7 @@ export function startListener(
       hostname,
       port,
       certificate,
-      idleSeconds: IDLE_SECONDS,
+      idleSeconds: IDLE_SECONDS.hub,
       connectionsMax: config.connections_max,
       handle: hostedHandler({ scheme, handle, refuse }),
       refuse,
