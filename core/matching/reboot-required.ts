@@ -1,4 +1,5 @@
-// Which installed kernel runs, and whether a newer one of its kind waits for a new start (MAT-017, MAT-019, section 6).
+// When a server needs a new start (MAT-017, MAT-019, section 6): which installed kernel runs, whether a newer one of
+// its kind waits, and which other packages are not in use before.
 import { isKernelImage, isRunning, kernelKind, replacesAtReboot } from './kernel-names.ts'
 import type { PackageInstance } from './package-instance.ts'
 import type { InstalledPackage } from './package-list.ts'
@@ -55,3 +56,25 @@ function isNewerThanRelease(image: PackageInstance, running: string): boolean {
   const isSameKind = image.system === 'apk' && image.name === `linux-${flavour}`
   return isSameKind && compareVersions('apk', image.version, `${version}-r${revision}`) > 0
 }
+
+/** Packages of rpm whose new files only a new start brings into use (MAT-017); dpkg's own leave a mark. */
+const REBOOT_PACKAGES: ReadonlySet<string> = new Set(['glibc', 'openssl-libs', 'systemd', 'dbus', 'linux-firmware'])
+
+export const needsReboot = (name: string): boolean => REBOOT_PACKAGES.has(name)
+
+/** What speaks for a new start. */
+type RebootSigns = {
+  /** The distribution left its mark, `/run/reboot-required`. */
+  readonly isMarked: boolean
+  readonly isNewerKernel: boolean
+  /** The kernel of a container is that of its host. */
+  readonly isContainer: boolean
+  /** When one of the packages that need it was installed last, and when the host started; 0 when it is not known. */
+  readonly packageInstalledAtMs: number
+  readonly bootedAtMs: number
+}
+
+export const isRebootRequired = (signs: RebootSigns): boolean =>
+  signs.isMarked ||
+  (signs.isNewerKernel && !signs.isContainer) ||
+  (signs.bootedAtMs > 0 && signs.packageInstalledAtMs > signs.bootedAtMs)

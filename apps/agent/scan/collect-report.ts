@@ -3,7 +3,7 @@ import { release, version } from 'node:os'
 import { parseProcStat } from '../../../core/agent/proc-cpu.ts'
 import { apkBranch, osOf } from '../../../core/matching/os-release.ts'
 import { packageColumns } from '../../../core/matching/package-list.ts'
-import { kernelState } from '../../../core/matching/reboot-required.ts'
+import { isRebootRequired, kernelState } from '../../../core/matching/reboot-required.ts'
 import type { Report, ScanErrorCode } from '../../../core/matching/report-schema.ts'
 import { isValidVersion } from '../../../core/matching/version.ts'
 import { sha256Hex } from '../../../core/series/hash.ts'
@@ -96,10 +96,15 @@ async function readRestart(
     system === '' || packages === null
       ? { isPackaged: true, isNewerInstalled: false }
       : kernelState(system, packages, kernel)
-  const isPackageNewer = kernel.booted_at_ms > 0 && needsRebootSinceMs > kernel.booted_at_ms
-  const isKernelNewer = state.isNewerInstalled && !isContainer
+  const isRequired = isRebootRequired({
+    isMarked: await files.exists('/run/reboot-required'),
+    isNewerKernel: state.isNewerInstalled,
+    isContainer,
+    packageInstalledAtMs: needsRebootSinceMs,
+    bootedAtMs: kernel.booted_at_ms,
+  })
   return {
-    isRequired: (await files.exists('/run/reboot-required')) || isKernelNewer || isPackageNewer,
+    isRequired,
     isPackaged: state.isPackaged && !isContainer,
   }
 }

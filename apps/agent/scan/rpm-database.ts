@@ -8,6 +8,7 @@ import { access, copyFile, mkdtemp, readdir, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { PackageList } from '../../../core/matching/package-list.ts'
+import { needsReboot } from '../../../core/matching/reboot-required.ts'
 import { MAX_PACKAGES } from '../../../core/matching/report-schema.ts'
 import { readRpmHeader, readRpmQueryLine, rpmQueryFormat } from '../../../core/matching/rpm-header.ts'
 import type { RootFiles } from './root-files.ts'
@@ -22,9 +23,6 @@ export const rpmDatabaseFiles: readonly string[] = [
   ...SQLITE_FILES.flatMap(file => [file, `${file}-wal`]),
   ...OTHER_FILES,
 ]
-
-/** Packages whose new files only a new start brings into use (MAT-017). */
-const NEEDS_REBOOT = new Set(['glibc', 'openssl-libs', 'systemd', 'dbus', 'linux-firmware'])
 
 const TRIES = 3
 const COPY_BYTES_MAX = 1024 ** 3
@@ -151,7 +149,7 @@ async function readTable(database: Database, list: PackageList, { slices }: RpmC
       if (outcome === 'malformed') list.isIncomplete = true
       else if (outcome !== 'key') {
         list.add(outcome.installed)
-        if (NEEDS_REBOOT.has(outcome.installed.name))
+        if (needsReboot(outcome.installed.name))
           needsRebootSinceMs = Math.max(needsRebootSinceMs, outcome.installedAtSeconds * 1000)
       }
       await slices.breathe()
@@ -192,7 +190,7 @@ async function queryRpm(folder: string, list: PackageList, context: RpmContext):
     if (outcome === 'malformed') list.isIncomplete = true
     else if (outcome !== 'key') {
       list.add(outcome.installed)
-      if (NEEDS_REBOOT.has(outcome.installed.name))
+      if (needsReboot(outcome.installed.name))
         needsRebootSinceMs = Math.max(needsRebootSinceMs, outcome.installedAtSeconds * 1000)
     }
     await context.slices.breathe()

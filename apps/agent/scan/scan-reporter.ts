@@ -7,9 +7,9 @@ import { renewalDueAtMs } from '../../../core/agent/token-renewal.ts'
 import { isObject } from '../../../core/json-object.ts'
 import type { Report } from '../../../core/matching/report-schema.ts'
 import { rotationText } from '../../../core/matching/scan-protocol.ts'
-import { sha256Hex } from '../../../core/series/hash.ts'
 import { hostName, ipAddresses } from '../collectors/host.ts'
 import type { ScanClient, ScanReply, SignedCall } from './scan-client.ts'
+import { activeHost, canEnroll, codeHashOf, enrollmentRefusal } from './scan-enrollment.ts'
 import { makeScanKey, publicKeyOf, signText } from './scan-keys.ts'
 import {
   NO_SCAN_STATE,
@@ -35,22 +35,6 @@ type ReporterParts = {
 
 /** A call whose answer never came is made again as it was for so long: the matcher then answers what it answered. */
 const SAME_CALL_MS = 240_000
-
-/** Refusals of a code that may end: a plan may get room, a clock be set right, the server's older host be revoked. */
-const MENDED_ELSEWHERE: ReadonlySet<string> = new Set(['quota_exceeded', 'clock_skew', 'server_taken'])
-
-const codeHashOf = (code: string): string => (code === '' ? '' : sha256Hex(code))
-
-/** The host when the matcher takes its reports, as far as is known; else null. */
-export const activeHost = (host: ScanHost | null): ScanHost | null =>
-  host !== null && host.hostId !== '' && host.refused === '' ? host : null
-
-/** Whether the code may make this host a scan host: it has none, or one that is refused, and the code is another. */
-export function canEnroll(host: ScanHost | null, code: string, refusedCodeHash: string): boolean {
-  const codeHash = codeHashOf(code)
-  const isNew = host === null || host.hostId === '' || host.codeHash !== codeHash
-  return activeHost(host) === null && codeHash !== '' && codeHash !== refusedCodeHash && isNew
-}
 
 export class ScanReporter {
   readonly #parts: ReporterParts
@@ -142,9 +126,9 @@ export class ScanReporter {
 
   #refuseEnrollment(reply: ScanReply, codeHash: string): void {
     const { store, log } = this.#parts
-    const isFinal = reply.kind === 'answer' && [400, 401, 409, 413, 422].includes(reply.status)
-    if (!isFinal || MENDED_ELSEWHERE.has(reply.code ?? '')) {
-      this.#tryLater(reply, isFinal ? 'not_enrolled' : 'unreachable')
+    const refusal = enrollmentRefusal(reply)
+    if (refusal !== 'for_good') {
+      this.#tryLater(reply, refusal === 'for_now' ? 'not_enrolled' : 'unreachable')
       return
     }
     const lastError = reply.message

@@ -12,6 +12,7 @@ import type { BatchBuffer, BufferGroup } from '../state/batch-buffer.ts'
 import type { SettingsInForce } from '../state/settings.ts'
 import type { SeqCounter } from '../state/state-dir.ts'
 import type { StatusReport } from '../state/status.ts'
+import { clockWarnings } from './clock-skew.ts'
 import type { CollectorClient, Reply } from './collector-client.ts'
 import { encodeBatch } from './wire.ts'
 
@@ -33,8 +34,6 @@ type SenderParts = {
   readonly token: () => string
 }
 
-/** A clock further off than this loses points at the collector, which takes them 5 minutes ahead at most. */
-const SKEW_WARN_MS = 60_000
 /** Where the size of a request is judged before it is compressed. */
 const INFLATED_BYTES_MAX = limits.inflatedBytesMax - 64 * 1024
 
@@ -161,9 +160,7 @@ export class Sender {
     }
     status.warn('collector', ack.warnings)
     if (ack.droppedPoints > 0) log.warn({ points: ack.droppedPoints }, 'the collector dropped points')
-    const skewMs = Number(ack.serverTimeMs) - clock.now()
-    const isSkewed = ack.serverTimeMs > 0n && Math.abs(skewMs) > SKEW_WARN_MS
-    status.warn('clock', isSkewed ? ['the clock of this host differs from the collector by more than a minute'] : [])
+    status.warn('clock', clockWarnings(Number(ack.serverTimeMs), clock.now()))
     return ack.configEtag
   }
 
