@@ -1,8 +1,8 @@
 // The link of a matcher to its hub, wired: feed, settings, events, heartbeat, what is told in passing.
 import type { Logger } from 'pino'
-import { describeResponse } from '../hub-link/hub-connection.ts'
 import type { SyncLoop } from '../hub-link/sync-loop.ts'
 import type { MatcherConfig } from './config.ts'
+import { startHeartbeat } from './hub-link/heartbeat.ts'
 import { MatcherHub } from './hub-link/matcher-hub.ts'
 import { EventSender } from './hub-link/send-events.ts'
 import { ReferenceSender } from './hub-link/send-references.ts'
@@ -10,9 +10,6 @@ import { createHostsSync } from './hub-link/sync-hosts.ts'
 import { SeenTeller } from './hub-link/tell-seen.ts'
 import type { MatcherState } from './state/state-types.ts'
 import type { MatcherMetrics } from './telemetry.ts'
-import { productVersion } from './version.ts'
-
-const HEARTBEAT_MS = 30_000
 
 export type HubParts = {
   readonly hub: MatcherHub
@@ -30,28 +27,6 @@ type HubPartsDeps = {
   readonly metrics: MatcherMetrics
   readonly log: Logger
   readonly nowMs: () => number
-}
-
-/** Sends a heartbeat at once and every 30 s (MAT-222). */
-function startHeartbeat(hub: MatcherHub, state: MatcherState, log: Logger): () => void {
-  let isFailing = false
-  let isBusy = false
-  const send = async (): Promise<void> => {
-    if (isBusy) return
-    isBusy = true
-    const response = await hub.heartbeat({
-      version: productVersion,
-      db_version: state.currentVersion(),
-      queue_depth: state.counters().outboxDepth,
-    })
-    isBusy = false
-    if (response.kind !== 'ok' && !isFailing)
-      log.warn({ reason: describeResponse(response) }, 'cannot send a heartbeat to the hub')
-    isFailing = response.kind !== 'ok'
-  }
-  const timer = setInterval(() => void send(), HEARTBEAT_MS)
-  void send()
-  return () => clearInterval(timer)
 }
 
 /** Null when no hub is configured: then no host is known, and events stay in the outbox. */

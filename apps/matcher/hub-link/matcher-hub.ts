@@ -1,7 +1,7 @@
 // The only place of the matcher that calls the hub (document 3 "Security matcher to hub"; decisions G-159, G-175).
-import { backoffMs } from '../../../core/backoff.ts'
 import type { SecurityEvent } from '../../../core/matching/finding-event.ts'
 import { HubConnection, type HubConnectionOptions, type HubResponse } from '../../hub-link/hub-connection.ts'
+import { HubBreaker } from './hub-breaker.ts'
 import { Pace, type PaceKind } from './hub-request-rate.ts'
 
 const PREFIX = '/api/v1/security/matcher'
@@ -9,9 +9,6 @@ const PREFIX = '/api/v1/security/matcher'
 const WAITED_TIMEOUT_MS = 8_000
 /** Events that the hub refuses for the token wait so long (MAT-166). */
 export const UNAUTHORIZED_HOLD_MS = 60_000
-/** After so many calls in a row without an answer, agents are answered at once for a while. */
-const BREAK_AFTER = 5
-const BREAK = { startMs: 1_000, capMs: 10_000 }
 
 type EnrollmentBody = {
   readonly code: string
@@ -64,8 +61,7 @@ export class MatcherHub {
   private readonly pace: Pace
   private refusedOwnToken = false
   private eventsRefusedUntilMs = 0
-  private failures = 0
-  private brokenUntilMs = 0
+  private readonly breaker = new HubBreaker()
 
   /** Throws when the address of the hub is plain http to another server. */
   constructor(private readonly options: MatcherHubOptions) {
@@ -128,7 +124,7 @@ export class MatcherHub {
 
   /** For what an agent waits for: answered at once while the hub does not answer, or has no request left. */
   private async callWaited(call: Call): Promise<HubResponse> {
-    if (performance.now() < this.brokenUntilMs) return unreachable('it did not answer just now')
+    if (this.breaker.isOpen) return unreachable('it did not answer just now')
     const waitMs = this.pace.take('waited')
     if (waitMs > 0) return paced(waitMs)
     return this.note(await this.hub.call({ ...call, timeoutMs: this.options.timeoutMs ?? WAITED_TIMEOUT_MS }))
@@ -145,10 +141,7 @@ export class MatcherHub {
 
   private note(response: HubResponse): HubResponse {
     this.options.onRequest(response.kind === 'unreachable' ? 0 : response.status)
-    const isAway = response.kind === 'unreachable' || (response.kind === 'refused' && response.status >= 500)
-    this.failures = isAway ? this.failures + 1 : 0
-    this.brokenUntilMs =
-      this.failures < BREAK_AFTER ? 0 : performance.now() + backoffMs(BREAK, this.failures - BREAK_AFTER + 1)
+    this.breaker.note(response.kind === 'unreachable' || (response.kind === 'refused' && response.status >= 500))
     if (response.kind === 'ok') this.refusedOwnToken = false
     else if (response.kind === 'refused' && isOwnRefusal(response)) this.refusedOwnToken = true
     return response

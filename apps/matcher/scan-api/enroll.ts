@@ -10,9 +10,10 @@ import type { IncomingRequest } from '../../http/http-request.ts'
 import { describeResponse, type HubResponse, isOwnTokenRefused } from '../../hub-link/hub-connection.ts'
 import { PACED } from '../hub-link/matcher-hub.ts'
 import type { ScanHost } from '../state/state-types.ts'
+import { skewFault } from './clock-skew.ts'
 import { inflateBody, parseObject, shownPath } from './read-body.ts'
 import type { ScanContext } from './scan-context.ts'
-import { isProven, pathWithQuery, type SignedHeaders, signedHeaders, skewFault, unauthorized } from './signed-call.ts'
+import { isProven, pathWithQuery, type SignedHeaders, signedHeaders, unauthorized } from './signed-call.ts'
 import { scanSettings } from './when-to-report.ts'
 
 const RETRY_SECONDS_DEFAULT = 30

@@ -4,8 +4,9 @@ import { ApiError, unavailable } from '../../http/api-error.ts'
 import { discardBody, readBody } from '../../http/body-limits.ts'
 import type { IncomingRequest } from '../../http/http-request.ts'
 import type { KnownHost } from '../state/state-types.ts'
+import { skewFault } from './clock-skew.ts'
 import type { ScanContext } from './scan-context.ts'
-import { isProven, pathWithQuery, type SignedHeaders, signedHeaders, skewFault, unauthorized } from './signed-call.ts'
+import { isProven, pathWithQuery, type SignedHeaders, signedHeaders, unauthorized } from './signed-call.ts'
 
 /** A call whose signature is that of a known host that is not revoked, within its rate. */
 export type ProvenCall = {

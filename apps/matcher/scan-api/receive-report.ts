@@ -8,15 +8,11 @@ import type { ReportResult } from '../telemetry.ts'
 import { parseReport } from './parse-report.ts'
 import { hostRevoked, type ProvenCall, proveCall } from './prove-call.ts'
 import { inflateBody } from './read-body.ts'
+import { busy, ReportsAtOnce } from './reports-at-once.ts'
 import type { ScanContext } from './scan-context.ts'
 import { unauthorized } from './signed-call.ts'
 import { minIntervalMsOf, scanSettings } from './when-to-report.ts'
 
-/** Calls that are read and answered at one time; a body as it is sent may take a MiB. */
-const CALLS_MAX = 1024
-/** Inflated bytes of the reports that are matched at one time; as objects they take some four times as much. */
-const BYTES_MAX = 64 * 1024 * 1024
-const BUSY_RETRY_SECONDS = 2
 const RETRY_SECONDS = 30
 const CONTENT_HASH = /^[0-9a-f]{64}$/
 
@@ -36,8 +32,6 @@ const resultByCode: Readonly<Record<string, ReportResult>> = {
 
 /** `report` null: the hash alone was sent. */
 type ReadReport = { readonly report: Report | null; readonly contentHash: string; readonly bytes: number }
-
-const busy = (): ApiError => unavailable('too many reports at one time', BUSY_RETRY_SECONDS)
 
 type Kept = Extract<ReportOutcome, { readonly open_findings: number }>
 
@@ -71,8 +65,7 @@ function faultOf(outcome: Exclude<ReportOutcome, Kept>): ApiError {
 }
 
 export class ReportReceiver {
-  private calls = 0
-  private bytes = 0
+  private readonly atOnce = new ReportsAtOnce()
 
   constructor(private readonly context: ScanContext) {}
 
@@ -87,13 +80,12 @@ export class ReportReceiver {
   }
 
   private async answer(request: IncomingRequest): Promise<Response | ApiError> {
-    if (this.calls >= CALLS_MAX) return busy()
-    this.calls++
+    if (!this.atOnce.beginCall()) return busy()
     try {
       const call = await proveCall(this.context, request)
       return call instanceof ApiError ? call : await this.take(request, call)
     } finally {
-      this.calls--
+      this.atOnce.endCall()
     }
   }
 
@@ -107,7 +99,7 @@ export class ReportReceiver {
     metrics.reportBytes.observe(body.length)
     const bytes = inflateBody(body, request.headers.get('content-encoding'), config['limits.max_inflated_bytes'])
     if (bytes instanceof ApiError) return bytes
-    if (this.bytes > 0 && this.bytes + bytes.length > BYTES_MAX) return busy()
+    if (!this.atOnce.hasRoomFor(bytes.length)) return busy()
     const parsed = parseReport(bytes)
     return parsed instanceof ApiError ? parsed : { ...parsed, bytes: bytes.length }
   }
@@ -115,14 +107,14 @@ export class ReportReceiver {
   private async take(request: IncomingRequest, call: ProvenCall): Promise<Response | ApiError> {
     const read = this.read(request, call)
     if (read instanceof ApiError) return read
-    this.bytes += read.bytes
+    this.atOnce.take(read.bytes)
     try {
       return await this.keep(request, call, read)
     } catch (error) {
       this.context.log.error({ err: error, host_id: call.host.hostId }, 'cannot keep a report; it is sent again')
       return unavailable('the report cannot be kept now', RETRY_SECONDS)
     } finally {
-      this.bytes -= read.bytes
+      this.atOnce.giveBack(read.bytes)
     }
   }
 

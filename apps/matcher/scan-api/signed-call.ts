@@ -6,8 +6,6 @@ import { isUuid } from '../../../core/series/uuid.ts'
 import { ApiError, badRequest } from '../../http/api-error.ts'
 import type { IncomingRequest } from '../../http/http-request.ts'
 
-/** How far the time of a signed call may be off (MAT-033). */
-const CLOCK_SKEW_MAX_MS = 5 * 60_000
 /** The DER header of an Ed25519 public key (RFC 8410), before its 32 bytes. */
 const SPKI_HEADER = Buffer.from('302a300506032b6570032100', 'hex')
 const BASE64_OF_64_BYTES = /^[A-Za-z0-9+/]{85}[AQgw]==$/
@@ -84,11 +82,4 @@ export function isProven({ method, pathWithQuery, headers, body }: CallToProve, 
     bodySha256: createHash('sha256').update(body).digest('hex'),
   })
   return isSignedBy(publicKey ?? NOBODYS_KEY, text, headers.signature) && publicKey !== null
-}
-
-/** Refuses a call whose time is too far off; the caller is told the time here, to correct its own. */
-export function skewFault(headers: SignedHeaders, nowMs: number): ApiError | null {
-  if (Math.abs(headers.timeMs - nowMs) <= CLOCK_SKEW_MAX_MS) return null
-  const message = 'the time of the call is more than 5 minutes off'
-  return new ApiError(401, 'clock_skew', message, null, { server_time_ms: Math.floor(nowMs) })
 }

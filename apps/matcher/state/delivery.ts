@@ -2,17 +2,17 @@
 // it will never take them (MAT-163 to MAT-168). A batch is not current any more when a purge took events out of it.
 import type { Database } from 'bun:sqlite'
 import type { SecurityEvent } from '../../../core/matching/finding-event.ts'
+import type { DeadLetters } from './dead-letters.ts'
 import { type EventFrame, securityEvent } from './event-payload.ts'
 import type { HostRow } from './host-rows.ts'
 import { type OutboxRow, untoldEvents } from './outbox.ts'
 import type { Resyncs } from './resync.ts'
 import type { Retellings } from './retelling.ts'
 import type { StateParts } from './state-parts.ts'
-import type { DeadLetter, EventBatch } from './state-types.ts'
-import { decodeEvents, encodeEvents, type WaitingEvent } from './waiting-event.ts'
+import type { EventBatch } from './state-types.ts'
+import type { WaitingEvent } from './waiting-event.ts'
 
 const BATCH_EVENTS = 200
-const REASON_CHARACTERS = 500
 
 type BatchPlace = {
   readonly company: number
@@ -30,51 +30,30 @@ type EventSource = {
   readonly version: number
 }
 
-type DeadRow = {
-  readonly id: number
-  readonly company: number
-  readonly host: number
-  readonly event_id: string
-  readonly at_ms: number
-  readonly reason: string
-  readonly seq: number
-  readonly occurred_ms: number
-  readonly db_version: number
-  readonly body: Uint8Array
-}
-
 export class Delivery {
   readonly #parts: StateParts
   readonly #resyncs: Resyncs
   readonly #retellings: Retellings
+  readonly #deadLetters: DeadLetters
   readonly #places = new WeakMap<EventBatch, BatchPlace>()
   readonly #companies
   readonly #companyId
-  readonly #addDead
-  readonly #dead
-  readonly #deadById
-  readonly #dropDead
-  readonly #countDead
 
-  constructor(database: Database, parts: StateParts, resyncs: Resyncs, retellings: Retellings) {
+  constructor(
+    database: Database,
+    parts: StateParts,
+    resyncs: Resyncs,
+    retellings: Retellings,
+    deadLetters: DeadLetters,
+  ) {
     this.#parts = parts
+    this.#deadLetters = deadLetters
     this.#resyncs = resyncs
     this.#retellings = retellings
     this.#companies = database.prepare<{ readonly company_id: string }, [number]>(
       'SELECT company_id FROM company WHERE id = ?',
     )
     this.#companyId = (company: number): string => this.#companies.get(company)?.company_id ?? ''
-    const columns = 'id, company, host, event_id, at_ms, reason, seq, occurred_ms, db_version, body'
-    this.#addDead = database.prepare<unknown, Omit<DeadRow, 'id'>>(
-      `INSERT OR IGNORE INTO dead_letter (${columns.slice(4)}) VALUES
-       (:company, :host, :event_id, :at_ms, :reason, :seq, :occurred_ms, :db_version, :body)`,
-    )
-    this.#dead = database.prepare<DeadRow, [number, number]>(
-      `SELECT ${columns} FROM dead_letter WHERE id > ? ORDER BY id LIMIT ?`,
-    )
-    this.#deadById = database.prepare<DeadRow, [number]>(`SELECT ${columns} FROM dead_letter WHERE id = ?`)
-    this.#dropDead = database.prepare<unknown, [number]>('DELETE FROM dead_letter WHERE id = ?')
-    this.#countDead = database.prepare<{ readonly count: number }, []>('SELECT count(*) AS count FROM dead_letter')
   }
 
   companiesWaiting(): string[] {
@@ -136,7 +115,7 @@ export class Delivery {
       for (const { eventId, reason } of dead) {
         const source = place.sources.get(eventId)
         // What was purged meanwhile is no dead letter either.
-        if (source && rowsLeft.has(source.row.id)) this.#bury(eventId, reason, source)
+        if (source && rowsLeft.has(source.row.id)) this.#deadLetters.bury(eventId, reason, source)
       }
       const refused = unknownServer.flatMap(eventId => place.sources.get(eventId) ?? [])
       return this.#noteRefused(refused.filter(({ row }) => rowsLeft.has(row.id)))
@@ -153,69 +132,6 @@ export class Delivery {
       if (this.#retellings.refused(host, version, events)) isWaiting = true
     }
     return isWaiting
-  }
-
-  deadLetters(after: number, limit: number): DeadLetter[] {
-    return this.#dead.all(after, limit).flatMap(row => {
-      const host = this.#parts.hosts.byId.get(row.host)
-      const [waiting] = decodeEvents(row.body)
-      if (host === null || waiting === undefined) return []
-      const frame = { host, seq: row.seq, occurredAtMs: row.occurred_ms, dbVersion: row.db_version }
-      const event = securityEvent(this.#parts, frame, waiting)
-      const { id, reason } = row
-      return [{ id, companyId: host.company_id, eventId: row.event_id, atMs: row.at_ms, reason, event }]
-    })
-  }
-
-  get deadLetterCount(): number {
-    return this.#countDead.get()?.count ?? 0
-  }
-
-  retryDeadLetters(ids: readonly number[] | null): Promise<number> {
-    return this.#takeDead(ids, row =>
-      this.#parts.outbox.add(
-        {
-          company: row.company,
-          host: row.host,
-          at_ms: row.occurred_ms,
-          first_seq: row.seq,
-          db_version: row.db_version,
-        },
-        decodeEvents(row.body),
-      ),
-    )
-  }
-
-  dropDeadLetters(ids: readonly number[] | null): Promise<number> {
-    return this.#takeDead(ids, () => {})
-  }
-
-  #takeDead(ids: readonly number[] | null, each: (row: DeadRow) => void): Promise<number> {
-    return this.#parts.writer.write(() => {
-      const rows =
-        ids === null ? this.#dead.all(0, Number.MAX_SAFE_INTEGER) : ids.flatMap(id => this.#deadById.get(id) ?? [])
-      for (const row of rows) {
-        each(row)
-        this.#dropDead.run(row.id)
-      }
-      return rows.length
-    })
-  }
-
-  #bury(eventId: string, reason: string, source: EventSource): void {
-    const { row, seq, event } = source
-    this.#parts.marks.addEvents([event])
-    this.#addDead.run({
-      company: row.company,
-      host: row.host,
-      event_id: eventId,
-      at_ms: this.#parts.options.now(),
-      reason: reason.slice(0, REASON_CHARACTERS),
-      seq,
-      occurred_ms: row.at_ms,
-      db_version: row.db_version,
-      body: encodeEvents([event]),
-    })
   }
 }
 

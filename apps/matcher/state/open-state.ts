@@ -5,6 +5,7 @@ import { ecosystemOf, releaseOf } from '../../../core/matching/host-release.ts'
 import { ReportIntake } from './apply-report.ts'
 import { Sweep } from './clean-up.ts'
 import { SettingsRows } from './company-settings.ts'
+import { DeadLetters } from './dead-letters.ts'
 import { Delivery } from './delivery.ts'
 import { HostFeed } from './host-feed.ts'
 import { PackageSearch } from './package-search.ts'
@@ -204,7 +205,8 @@ function hubActs(
   isStopped: () => boolean,
 ) {
   const resyncs = new Resyncs(database, parts)
-  const delivery = new Delivery(database, parts, resyncs, retellings)
+  const deadLetters = new DeadLetters(database, parts)
+  const delivery = new Delivery(database, parts, resyncs, retellings, deadLetters)
   const purges = new Purges(database, parts, { tombstones, resyncs }, isStopped)
   purges.start()
   const search = new PackageSearch(database, parts)
@@ -214,15 +216,15 @@ function hubActs(
     isCurrent: batch => delivery.isCurrent(batch),
     settle: (batch, dead, unknownServer) => delivery.settle(batch, dead ?? [], unknownServer ?? []),
     onWaiting: listener => parts.outbox.onWaiting(listener),
-    deadLetters: (after, limit) => delivery.deadLetters(after, limit),
-    retryDeadLetters: ids => delivery.retryDeadLetters(ids),
-    dropDeadLetters: ids => delivery.dropDeadLetters(ids),
+    deadLetters: (after, limit) => deadLetters.list(after, limit),
+    retryDeadLetters: ids => deadLetters.retry(ids),
+    dropDeadLetters: ids => deadLetters.drop(ids),
     packages: (companyId, serverId, page) => search.packages(companyId, serverId, page),
     search: (companyId, query) => search.search(companyId, query),
     summary: companyId => search.summary(companyId),
     purge: (companyId, serverId) => purges.purge(companyId, serverId),
     resync: companyId => resyncs.ask(companyId),
-    counters: countersOf(database, parts, delivery),
+    counters: countersOf(database, parts, deadLetters),
   } satisfies Partial<MatcherState>
   return { acts, purges }
 }
@@ -245,7 +247,7 @@ function distrosOf({ contexts, options }: StateParts): string[] {
   return [...distros].sort()
 }
 
-function countersOf(database: Database, parts: StateParts, delivery: Delivery): () => StateCounters {
+function countersOf(database: Database, parts: StateParts, deadLetters: DeadLetters): () => StateCounters {
   const hosts = database.prepare<CountRow, []>(
     'SELECT context, count(*) AS hosts, sum(finding_count) AS findings FROM host GROUP BY context',
   )
@@ -264,7 +266,7 @@ function countersOf(database: Database, parts: StateParts, delivery: Delivery): 
       outboxDepth: parts.outbox.depth,
       outboxBytes: parts.outbox.bytes,
       outboxOldestMs: parts.outbox.oldestAtMs,
-      deadLetters: delivery.deadLetterCount,
+      deadLetters: deadLetters.count,
       events: { ...parts.outbox.told },
       isOutboxFull: parts.outbox.isFull,
     }

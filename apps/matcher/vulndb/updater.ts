@@ -6,6 +6,7 @@ import { FETCH_DEFAULTS } from './fetch-file.ts'
 import { sourceOfDistro } from './sources/catalogue.ts'
 import { type DatabaseStatus, databaseStatus } from './status.ts'
 import { importBundle, type UpdateResult, update } from './update.ts'
+import { updateWaitMs } from './update-schedule.ts'
 
 /** What of a logger is used. */
 type Log = {
@@ -58,9 +59,6 @@ type UpdaterStatus = DatabaseStatus & {
 export const REFERENCE_SOURCES: readonly string[] = ['eol', 'kev', 'epss', 'scores']
 
 const POLL_MS = 2_000
-const RETRY_MS = 5 * 60_000
-const RETRY_MS_MAX = 6 * 60 * 60_000
-const JITTER = 0.1
 const BUSY_MS = 30_000
 /** How often the log hears of an import that goes on. */
 const SAID_MS = 10_000
@@ -112,7 +110,7 @@ export class Updater {
     if (intervalMs !== null) {
       const { checkedAtMs } = this.folder.notes()
       const isFresh = this.used !== null && checkedAtMs > 0
-      this.nextAtMs = isFresh ? checkedAtMs + this.jittered(intervalMs) : this.options.now()
+      this.nextAtMs = isFresh ? checkedAtMs + updateWaitMs(0, intervalMs, this.options.random()) : this.options.now()
     }
     this.timer = setInterval(() => this.poll(), POLL_MS)
     this.poll()
@@ -267,15 +265,8 @@ export class Updater {
   }
 
   private schedule(): void {
-    const { intervalMs, now } = this.options
-    if (intervalMs === null) return
-    const retryMs = Math.min(RETRY_MS * 2 ** (this.failures - 1), RETRY_MS_MAX)
-    const waitMs = this.failures === 0 ? intervalMs : Math.min(retryMs, Math.max(intervalMs, RETRY_MS))
-    this.nextAtMs = now() + this.jittered(waitMs)
-  }
-
-  private jittered(ms: number): number {
-    return Math.round(ms * (1 - JITTER + 2 * JITTER * this.options.random()))
+    const { intervalMs, now, random } = this.options
+    if (intervalMs !== null) this.nextAtMs = now() + updateWaitMs(this.failures, intervalMs, random())
   }
 
   /** One line a change: a source that goes on failing for the same reason is not told again (MAT-255). */

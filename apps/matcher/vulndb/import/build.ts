@@ -6,15 +6,12 @@ import type { Rule } from '../../../../core/matching/advisory.ts'
 import { KNOWN_RELEASES } from '../../../../core/matching/end-of-life.ts'
 import { checkWhole } from '../check-file.ts'
 import { documentsOf } from '../input/documents.ts'
-import { SourceRefused } from '../source-refused.ts'
+import { SourceRefused, sourceFault } from '../source-refused.ts'
 import { type Source, sourceNamed, sourceRank } from '../sources/catalogue.ts'
 import type { BuildJob, BuildOutcome, InputPart, SourceInput, SourceOutcome } from './job.ts'
 import type { AdvisoryNote } from './staging.ts'
 import { Staging, StagingSink } from './staging.ts'
 import { type SourceRow, writeFile } from './write-file.ts'
-
-const REJECTED_MAX_SHARE = 0.01
-const SHRINK_MAX_SHARE = 0.2
 
 type Progress = (source: string, records: number) => void
 
@@ -180,19 +177,13 @@ class Build {
   private refusal(source: Source, input: SourceInput, parts: readonly ReadPart[]): string | null {
     const read = parts.reduce((sum, { sink }) => sum + sink.records, 0)
     const unreadable = parts.reduce((sum, { sink }) => sum + sink.unreadable, 0)
-    if (unreadable > read * REJECTED_MAX_SHARE)
-      return `${unreadable} of its ${read} records cannot be read, more than 1 %`
     const own = new Set(parts.map(({ row }) => row.part))
     const kept = (this.previous?.sources ?? [])
       .filter(({ name, part }) => name === source.name && input.replaces === 'part' && !own.has(part))
       .reduce((sum, { records }) => sum + records, 0)
     const now = parts.reduce((sum, { row }) => sum + row.records, 0) + kept
     const before = this.previous?.recordsOf(source.name) ?? 0
-    if (this.job.acceptShrink) return null
-    if (now === 0) return 'it has no records; --accept-shrink takes it all the same'
-    if (now < before * (1 - SHRINK_MAX_SHARE))
-      return `it shrank from ${before} to ${now} records, more than 20 %; --accept-shrink takes it all the same`
-    return null
+    return sourceFault({ read, unreadable, now, before, mayShrink: this.job.acceptShrink })
   }
 }
 
