@@ -1,6 +1,6 @@
 // How a check stands on a server, and since which hour: from the last result of each hour and its share of good ones.
 import { expect, test } from 'bun:test'
-import { isStale, standingOf } from '../../apps/hub/web/views/server/records.ts'
+import { isStale, standingOf } from '../../apps/hub/web/views/check-standing.ts'
 
 const HOUR_MS = 3_600_000
 const NOW_MS = Date.UTC(2026, 10, 23, 12, 20)

@@ -2,8 +2,9 @@
 // few seconds; a server stays the same object until its row changes.
 import { LRUCache } from 'lru-cache'
 import type { Hub } from '../../hub-context.ts'
+import { connectivityNow } from './connectivity-now.ts'
 import type { FleetServer } from './fleet.ts'
-import { connectivityNow, type NewestOfCompany, type ServerValues } from './newest-values.ts'
+import type { NewestOfCompany, ServerValues } from './newest-values.ts'
 
 /** A server with its newest values, where the collector has given some. */
 export type LiveServer = FleetServer & { readonly values: ServerValues | undefined }

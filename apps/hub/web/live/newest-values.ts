@@ -6,7 +6,6 @@ import { LRUCache } from 'lru-cache'
 import pTimeout from 'p-timeout'
 import { type PackedValues, packedId } from '../../../../core/admin-api/values.ts'
 import type { Hub } from '../../hub-context.ts'
-import type { FleetServer } from './fleet.ts'
 import { type Freshness, RecentValues } from './recent-values.ts'
 
 const VALUES_AGE_MS = 4_000
@@ -227,17 +226,3 @@ export class NewestValues {
     return values === null ? { values: NO_METRIC, collector: await this.silence() } : { values, collector: 'ok' }
   }
 }
-
-/** What a list shows of a server's connection: one that has just sent is heard, whatever the records say yet. */
-export const connectivityNow = (
-  { connectivity, lastSeenAtMs }: FleetServer,
-  values: ServerValues | undefined,
-  nowMs: number,
-  thresholdMs: number,
-): FleetServer['connectivity'] =>
-  values !== undefined &&
-  connectivity === 'unknown' &&
-  lastSeenAtMs === null &&
-  nowMs - values.sampledAtMs < thresholdMs
-    ? 'online'
-    : connectivity

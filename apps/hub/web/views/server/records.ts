@@ -11,6 +11,7 @@ import { checks } from '../../../platform/db/schema.ts'
 import type { AuditChanges } from '../../../platform/db/schema-identity.ts'
 import { healthBlocks } from '../../../servers/health.ts'
 import { type DaySpan, dayOf, lastAtOf, metricsOfCheck, readDay } from '../check-day.ts'
+import { FRESH_HOURS, isStale, RESULT_STEP_MS, standingOf } from '../check-standing.ts'
 import type { View } from '../view.ts'
 import { shownServer } from './head.ts'
 
@@ -44,37 +45,6 @@ export type ChecksView = {
 
 /** The answer is of the hour that runs: nobody needs it of the second, and it costs two calls of the collector. */
 const CHECKS_AGE_MS = 20_000
-/** This hour and the one before: what is older says nothing about now. */
-const FRESH_HOURS = 2
-const HOUR_MS = 3_600_000
-/** So many results may be late or lost. */
-const STALE_INTERVALS = 3
-/** How exactly the time of a result is read, and how long a result may be on its way. */
-const MINUTE_MS = 60_000
-
-/** Whether a result is too old to say how a check stands now. */
-export const isStale = (atMs: number | null, intervalSeconds: number, nowMs: number): boolean =>
-  atMs !== null && nowMs - atMs > STALE_INTERVALS * intervalSeconds * 1000 + 2 * MINUTE_MS
-
-type HourShares = readonly (number | null)[]
-
-/** By the last result of each hour, and by the share of good ones: how a check stands, and since which hour. */
-export function standingOf(
-  lasts: HourShares,
-  shares: HourShares,
-  nowMs: number,
-): Pick<CheckOfServer, 'isWell' | 'sinceMs'> {
-  const last = lasts.slice(-FRESH_HOURS).findLast(result => result !== null) ?? null
-  if (last === null) return { isWell: null, sinceMs: null }
-  const good = last >= 1 ? 1 : 0
-  // Hours without a result end nothing: nobody looked.
-  const other = shares.findLastIndex(share => share !== null && share !== good)
-  if (other < 0) return { isWell: good === 1, sinceMs: null }
-  // The hour in which it changed has results of both kinds.
-  const isChange = lasts[other] !== null && lasts[other] !== undefined && lasts[other] >= 1 === (good === 1)
-  const from = isChange ? other : other + 1
-  return { isWell: good === 1, sinceMs: Math.ceil(nowMs / HOUR_MS) * HOUR_MS - (shares.length - from) * HOUR_MS }
-}
 
 export const serverChecksView: View<ChecksView> = {
   ...keys,
@@ -103,7 +73,7 @@ export const serverChecksView: View<ChecksView> = {
     const metrics = [...new Set(rows.filter(({ isEnabled }) => isEnabled).flatMap(metricsOfCheck))]
     const read = (agg: 'last' | 'avg', span?: DaySpan) =>
       metrics.length === 0 ? null : readDay(hub, companyId, server.id, metrics, agg, span)
-    const minutes = { hours: FRESH_HOURS, stepMs: MINUTE_MS }
+    const minutes = { hours: FRESH_HOURS, stepMs: RESULT_STEP_MS }
     const [last, whole, recent] = await Promise.all([read('last'), read('avg'), read('last', minutes)])
     const checksOfServer = rows.map((row): CheckOfServer => {
       const [newest, day] = [last, whole].map(series => dayOf(row.isEnabled ? series : null, row, hub.now()))

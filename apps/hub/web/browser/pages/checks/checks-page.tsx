@@ -1,5 +1,6 @@
 // The active checks of the company.
 import { useState } from 'preact/hooks'
+import { FRESH_HOURS } from '../../../views/check-standing.ts'
 import type { CheckDaysView, CheckListRow, ChecksView } from '../../../views/checks.ts'
 import { checksWords } from '../../../words/checks.ts'
 import { shellWords } from '../../../words/shell.ts'
@@ -28,9 +29,6 @@ const UNKNOWN: readonly null[] = Array.from({ length: 24 }, () => null)
 const STATES = ['failing', 'enabled', 'disabled'] as const
 
 type Days = CheckDaysView | null
-
-/** This hour and the one before: what is older says nothing about now. */
-const FRESH_HOURS = 2
 
 function CheckState({ row, days }: { readonly row: CheckListRow; readonly days: Days }) {
   if (!row.isEnabled) return <StateMark state="decommissioned" text={t('off')} />

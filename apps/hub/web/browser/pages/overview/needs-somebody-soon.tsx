@@ -7,11 +7,10 @@ import { clockMs } from '../../connection/live.ts'
 import { ago } from '../../format.ts'
 import { StateMark } from '../../parts/state-mark.tsx'
 import { textsOf } from '../../session.ts'
+import { isNearlyFull } from './plan-nearly-full.ts'
 
 const t = textsOf(overviewWords)
 
-/** A plan whose room is used to this share is said to be near its end. */
-const QUOTA_NEAR = 0.9
 /** As the hub calls a collector offline (180 s). */
 const SILENT_MS = 180_000
 /** Ages are said in steps of so much: a text that changes each second is noise. */
@@ -27,7 +26,7 @@ const Entry = ({ state, children }: { readonly state: 'warning' | 'info'; readon
 )
 
 function Quota({ quota: { used, max } }: Standing) {
-  if (max === null || used < max * QUOTA_NEAR) return null
+  if (max === null || !isNearlyFull({ used, max })) return null
   const left = Math.max(0, max - used)
   return (
     <Entry state={left === 0 ? 'warning' : 'info'}>
@@ -50,7 +49,7 @@ function Collector({ collectorHeardAtMs: heardAtMs }: Standing) {
 
 export function Soon({ standing }: { readonly standing: Standing }) {
   const { quota, endingLicenses, outdatedAgents, newestVersion } = standing
-  const isNear = quota.max !== null && quota.used >= quota.max * QUOTA_NEAR
+  const isNear = isNearlyFull(quota)
   const isEmpty = !isNear && endingLicenses.length === 0 && outdatedAgents === 0
   return (
     <section class="panel" aria-labelledby="soon">

@@ -1,5 +1,6 @@
 // The plot of a chart: the only place that knows the library which draws it. Plots of a page share one crosshair and
 // one range of time.
+import { valueRange } from './value-axis.ts'
 import 'uplot/dist/uPlot.min.css'
 import uPlot from 'uplot'
 import { clockTime, dayText, isUtc, percent, valueText } from '../../format.ts'
@@ -44,27 +45,11 @@ const EDGE = 18
 const FONT_PIXELS = 11
 /** Ticks of bytes are powers of two and their multiples. */
 const BYTE_STEPS = Array.from({ length: 52 }, (_, power) => 2 ** power)
-const PERCENT_WHOLE_FROM = 25
 
 /** All plots of the page, for the crosshair. */
 const plots = new Set<Plot>()
 /** The plot over which the pointer is, and whose crosshair the others follow. */
 let leading: Plot | null = null
-
-/** From zero, unless values are below; percent ends at 100 unless all of it happens far below. */
-function valueRange(
-  { unit, thresholds, scaleMax }: PlotData,
-  min: number | null,
-  max: number | null,
-): [number, number] {
-  const [low, high] = [Math.min(0, min ?? 0), Math.max(scaleMax, max ?? 1)]
-  if (unit === 'percent' && (high > PERCENT_WHOLE_FROM || thresholds.length > 0)) return [low, Math.max(100, high)]
-  if (unit === 'bool') return [0, 1]
-  // A threshold that is near is shown with its line; one far above would press the line to the ground.
-  const near = thresholds.map(({ value }) => value).filter(value => value > high && value <= high * 2.5)
-  const top = Math.max(high, ...near)
-  return [low, top > low ? top + (top - low) * 0.06 : low + 1]
-}
 
 let lastTimes: { readonly key: string; readonly seconds: number[] } = { key: '', seconds: [] }
 
