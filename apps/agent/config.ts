@@ -19,10 +19,10 @@ import {
   size,
   text,
 } from '../../core/config/keys.ts'
-import { isPlainBeyondHost } from '../../core/config/plain-http.ts'
 import { type ConfigSources, resolveConfig } from '../../core/config/resolve.ts'
 import { DAY_MS, limits } from '../../core/limits.ts'
 import packageFile from '../../package.json' with { type: 'json' }
+import { collectorUrlFault } from './transport/collector-address.ts'
 
 /** Set by the build of a release; absent when run from source. */
 declare const SVC_BUILD_VERSION: string | undefined
@@ -110,18 +110,6 @@ export type AgentOptions = {
 }
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
-
-/** Why an address of a collector or a matcher cannot be used; null when it can. Plain http is for this host only. */
-export function collectorUrlFault(url: string): string | null {
-  if (!URL.canParse(url)) return 'must be an address such as https://collector.example.com'
-  const parsed = new URL(url)
-  const { protocol, username, password, search, hash } = parsed
-  if (username !== '' || password !== '') return 'must not carry credentials'
-  if (search !== '' || hash !== '') return 'must not carry a query or a fragment'
-  if (protocol === 'https:') return null
-  if (protocol !== 'http:') return 'must be https'
-  return isPlainBeyondHost(parsed) ? 'must be https: plain http is for this host only' : null
-}
 
 function localChecks(config: Config<typeof agentKeys>, faults: ConfigFault[]): Check[] {
   const checks: Check[] = []

@@ -6,7 +6,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } 
 import { dirname, join } from 'node:path'
 import { stringify } from 'yaml'
 import { ensureFolder, type FileOwner, replaceFile, writeNewFile } from '../files/replace-file.ts'
-import { collectorUrlFault } from './config.ts'
+import { collectorUrlFault } from './transport/collector-address.ts'
 
 const USER = 'svc-agent'
 const SERVICE = 'svc-agent.service'

@@ -4,10 +4,11 @@ import type { Logger } from 'pino'
 import { isPlainBeyondHost } from '../../core/config/plain-http.ts'
 import { isObject, type Unchecked } from '../../core/json-object.ts'
 import { limits } from '../../core/limits.ts'
+import { ClockComparison } from './clock-skew.ts'
+import { isOwnTokenRefused } from './own-token-refused.ts'
 import { readResponse } from './read-answer.ts'
 
 const TIMEOUT_MS = 10_000
-const SKEW_WARN_PERIOD_MS = 10 * 60_000
 const OWN_TOKEN_NOTE_PERIOD_MS = 60_000
 
 /** What the hub answered. `refused`: any status that is not a success, with the hub's code ('' when it gave none). */
@@ -71,7 +72,7 @@ export function describeResponse(answer: HubResponse): string {
 
 export class HubConnection {
   private readonly base: string
-  private skewWarnedAtMs = Number.NEGATIVE_INFINITY
+  private readonly clocks = new ClockComparison()
   private ownTokenNotedAtMs = Number.NEGATIVE_INFINITY
 
   /** `self`: what the process is called. Throws when the address of the hub is plain http to another server. */
@@ -151,25 +152,17 @@ export class HubConnection {
     )
   }
 
-  /** The hub's time is compared with the middle of the call. */
   private compareClocks(serverTime: string, sentAtMs: number, gotAtMs: number): void {
-    const hubMs = Date.parse(serverTime)
-    if (Number.isNaN(hubMs)) return
-    const skewMs = hubMs - (sentAtMs + gotAtMs) / 2
-    this.options.onClockSkew(skewMs / 1000)
-    if (Math.abs(skewMs) <= limits.clockSkewWarnMs || gotAtMs - this.skewWarnedAtMs < SKEW_WARN_PERIOD_MS) return
-    this.skewWarnedAtMs = gotAtMs
+    const found = this.clocks.compare(serverTime, sentAtMs, gotAtMs)
+    if (found === null) return
+    this.options.onClockSkew(found.skewMs / 1000)
+    if (!found.isToBeTold) return
     this.options.log.warn(
-      { clock_skew_seconds: Math.round(skewMs / 100) / 10 },
+      { clock_skew_seconds: Math.round(found.skewMs / 100) / 10 },
       `the clock of this ${this.of.self} and that of the hub differ by more than 5 seconds; check time synchronisation`,
     )
   }
 }
-
-/** A 401 or 403 about the caller's own bearer token, not about what it asked for (decision G-27). */
-export const isOwnTokenRefused = (status: number, code: string): boolean =>
-  (status === 401 || status === 403) &&
-  !['invalid_token', 'token_revoked', 'token_expired', 'invalid_code'].includes(code)
 
 function parseBody(text: string): Unchecked {
   try {

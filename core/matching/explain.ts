@@ -2,7 +2,6 @@
 // and as data (MAT-232). Decides nothing itself: it asks what matching asks.
 import type { AdvisoryReader, Affected, Rule } from './advisory.ts'
 import type { MatchStatus, ReleaseSupport } from './finding-event.ts'
-import { ecosystemOf } from './host-release.ts'
 import { isRunning } from './kernel-names.ts'
 import type { MatchOptions } from './match-options.ts'
 import { type HostInfo, type HostMatch, hostMatch } from './match-status.ts'
@@ -19,6 +18,7 @@ import {
   type Unmatched,
 } from './rows-of-instance.ts'
 import { type Build, buildOf, hitsOf, isHit, type Misfit, misfitOf } from './rule-hit.ts'
+import { ecosystemOf } from './whose-advisories.ts'
 
 type ExplainFilter = {
   /** Name of a binary or source package; all packages when absent. */

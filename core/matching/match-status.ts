@@ -3,9 +3,9 @@
 import type { AdvisoryReader, Release } from './advisory.ts'
 import { dayOf, knownRelease, releaseSupport, supportEnd, supportedSuccessors } from './end-of-life.ts'
 import type { FindingColumns, MatchStatus, ReleaseSupport } from './finding-event.ts'
-import { baseRelease, type HostRelease, releaseOf } from './host-release.ts'
 import type { MatchOptions } from './match-options.ts'
 import type { Report } from './report-schema.ts'
+import { baseRelease, type HostRelease, releaseOf } from './whose-advisories.ts'
 
 /** What of a report matching needs beside the packages. */
 export type HostInfo = Pick<Report, 'os' | 'esm' | 'elts' | 'error_codes'> & {

@@ -1,7 +1,7 @@
 // One package as it is installed on any server of the fleet: what a verdict depends on, and nothing of a tenant.
-import { ecosystemOf, releaseOf } from './host-release.ts'
 import type { MatchOptions } from './match-options.ts'
 import type { PackageSystem, Report } from './report-schema.ts'
+import { ecosystemOf, releaseOf } from './whose-advisories.ts'
 
 /** (MAT, Words) system, release, name, version, arch, source, source version, module; vendor decides MAT-119. */
 export type PackageInstance = {

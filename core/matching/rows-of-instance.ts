@@ -1,12 +1,12 @@
 // Which rows of the database can concern a package instance (MAT-113, MAT-131): by its source, of rpm also by its name,
 // of its release and of those whose rows count beside; or why it is not looked up at all (MAT-119, MAT-120).
 import type { AdvisoryReader, Affected, Rule } from './advisory.ts'
-import { baseRelease } from './host-release.ts'
 import { isKernelImage, isKernelSource, sourceOf } from './kernel-names.ts'
 import type { MatchOptions } from './match-options.ts'
 import type { PackageInstance } from './package-instance.ts'
 import { isThirdParty } from './third-party.ts'
 import { isValidVersion } from './version.ts'
+import { baseRelease } from './whose-advisories.ts'
 
 /** Why an instance is not looked up at all. */
 export type Unmatched = 'third_party' | 'no_code' | 'kernel_part' | 'version_invalid'

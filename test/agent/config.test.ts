@@ -4,7 +4,8 @@ import { generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type AgentOptions, collectorUrlFault, loadAgentOptions, resolveAgentOptions } from '../../apps/agent/config.ts'
+import { type AgentOptions, loadAgentOptions, resolveAgentOptions } from '../../apps/agent/config.ts'
+import { collectorUrlFault } from '../../apps/agent/transport/collector-address.ts'
 
 const resolve = (
   file: unknown,

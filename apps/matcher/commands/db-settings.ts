@@ -1,8 +1,8 @@
 // What the commands `db …` take from the configuration. They work on a data directory whether a matcher runs on it or
 // not: one that runs notices the version that they leave.
 import { readFileSync } from 'node:fs'
-import { releaseOf } from '../../../core/matching/host-release.ts'
 import { osOf } from '../../../core/matching/os-release.ts'
+import { releaseOf } from '../../../core/matching/whose-advisories.ts'
 import { loadConfig, type MatcherConfig } from '../config.ts'
 import { databaseFolder } from '../database-link.ts'
 import { DatabaseFolder } from '../vulndb/database-versions.ts'

@@ -2,8 +2,8 @@
 // 181). One report is one work of the writer. Whether it is taken: report-refusal.ts.
 
 import { isConclusive } from '../../../core/matching/conclusive-report.ts'
-import { ecosystemOf, releaseOf } from '../../../core/matching/host-release.ts'
 import type { Report, ScanErrorCode } from '../../../core/matching/report-schema.ts'
+import { ecosystemOf, releaseOf } from '../../../core/matching/whose-advisories.ts'
 import type { SettingsRows } from './company-settings.ts'
 import { contextOf } from './context-rows.ts'
 import { type HostRow, STALE } from './host-rows.ts'

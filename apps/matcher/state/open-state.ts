@@ -1,7 +1,7 @@
 // The store of a matcher, opened: every act of MatcherState, and the jobs that go on beside them.
 import type { Database } from 'bun:sqlite'
 import type { MatchStatus } from '../../../core/matching/finding-event.ts'
-import { ecosystemOf, releaseOf } from '../../../core/matching/host-release.ts'
+import { ecosystemOf, releaseOf } from '../../../core/matching/whose-advisories.ts'
 import { ReportIntake } from './apply-report.ts'
 import { Sweep } from './clean-up.ts'
 import { SettingsRows } from './company-settings.ts'

@@ -12,12 +12,8 @@ import {
 import { ApiError, badRequest, rateLimited, unavailable } from '../../../http/api-error.ts'
 import { discardBody, inflate, readBody } from '../../../http/body-limits.ts'
 import type { IncomingRequest } from '../../../http/http-request.ts'
-import {
-  describeResponse,
-  type HubRefusal,
-  type HubResponse,
-  isOwnTokenRefused,
-} from '../../../hub-link/hub-connection.ts'
+import { describeResponse, type HubRefusal, type HubResponse } from '../../../hub-link/hub-connection.ts'
+import { isOwnTokenRefused } from '../../../hub-link/own-token-refused.ts'
 import { type AgentRecord, emptyRecord, isJsonObject, type JsonObject } from '../../store/registry/agent-record.ts'
 import type { IngestContext } from '../context.ts'
 import { bodyForm, protocolOf } from '../listener/agent-protocol.ts'

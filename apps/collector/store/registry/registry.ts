@@ -4,6 +4,7 @@
 import type { AgentState } from '../../../../core/lifecycle/agent.ts'
 import { type AgentRecord, emptyRecord, isTokenOf } from './agent-record.ts'
 import type { RegistryCursor, RegistryRow } from './file-registry-store.ts'
+import { latestAgent } from './latest-agent-of-server.ts'
 import { isSameContent, recordThatHolds } from './which-record-holds.ts'
 
 /** One change of the registry. `before` null: the agent is new. `record` null: it was removed. */
@@ -91,21 +92,9 @@ export class AgentRegistry {
     return ids.flatMap(id => this.agents.get(id) ?? [])
   }
 
-  /**
-   * The agent that represents a server: the latest non-revoked one, by enrollment time where the hub sends it, else by
-   * version.
-   */
+  /** The agent that represents a server (latest-agent-of-server.ts). */
   latestOfServer(companyId: string, serverId: string): AgentRecord | undefined {
-    let latest: AgentRecord | undefined
-    for (const record of this.agentsOfServer(serverId)) {
-      if (record.companyId !== companyId || record.state === 'revoked') continue
-      const isLater =
-        !latest ||
-        record.enrolledAtMs > latest.enrolledAtMs ||
-        (record.enrolledAtMs === latest.enrolledAtMs && record.syncVersion > latest.syncVersion)
-      if (isLater) latest = record
-    }
-    return latest
+    return latestAgent(this.agentsOfServer(serverId), companyId)
   }
 
   /** Agents of a company that are not revoked. */

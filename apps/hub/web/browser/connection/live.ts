@@ -2,10 +2,9 @@
 import { computed, signal } from '@preact/signals'
 import { isSignedOut, nowMs, workerUrl } from '../session.ts'
 import type { TabMessage } from '../shared-worker.ts'
-import { type Shown, type StreamMessage, type StreamState, ViewStream } from './stream.ts'
+import { type Shown, type StreamMessage, ViewStream } from './stream.ts'
+import { isLost, type StreamState } from './when-lost.ts'
 
-/** Data older than this is not said to be of now, whatever the connection says. */
-const STALE_AFTER_MS = 10_000
 const ALIVE_EVERY_MS = 20_000
 
 /** Whether changes are applied as they come; while paused the page stays as it is. */
@@ -18,8 +17,7 @@ export const clockMs = signal(nowMs())
 
 /** `lost`: states are not known, nothing may look well. */
 export const connection = computed<StreamState | 'paused'>(() => {
-  if (streamState.value !== 'live' && clockMs.value - dataAtMs.value > STALE_AFTER_MS) return 'lost'
-  if (streamState.value === 'lost') return 'lost'
+  if (isLost(streamState.value, () => clockMs.value - dataAtMs.value)) return 'lost'
   return isPaused.value ? 'paused' : streamState.value
 })
 

@@ -1,6 +1,7 @@
 // Reads the hub's stream of changes for a set of views, and opens it again when it breaks. Runs in the shared worker
 // for all tabs of a browser, or in the page where there are no shared workers.
 import { type Patch, patched } from '../../live/patch.ts'
+import { SILENCE_MAX_MS, type StreamState } from './when-lost.ts'
 
 /** What a tab is told. `madeAtMs` is of the hub's clock. */
 export type StreamMessage =
@@ -16,13 +17,9 @@ export type StreamMessage =
   | { readonly type: 'state'; readonly state: StreamState }
   | { readonly type: 'signed_out' }
 
-export type StreamState = 'connecting' | 'live' | 'lost'
-
 /** What a tab shows, with the versions that it has. */
 export type Shown = Readonly<Record<string, { readonly version: string; readonly value: unknown }>>
 
-/** The hub says something every three seconds; after this much silence the connection is dead. */
-const SILENCE_MAX_MS = 7_500
 const RETRY_MS = [1_000, 2_000, 4_000]
 /** Views that come together, as while a page is built, are asked for together. */
 const GATHER_MS = 60

@@ -1,4 +1,5 @@
-// The release of a distribution that a server runs, and whose rows it is matched with (MAT-110, MAT-112).
+// The release of a distribution that a server runs, and whose advisories it is compared with: its own, or those of what
+// it is built on (MAT-110, MAT-112).
 import { KNOWN_RELEASES } from './end-of-life.ts'
 import type { MatchOptions } from './match-options.ts'
 import type { Report } from './report-schema.ts'

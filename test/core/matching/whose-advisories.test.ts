@@ -1,8 +1,8 @@
 // Releases of hosts, by what their os-release says.
 import { expect, test } from 'bun:test'
-import { releaseOf } from '../../../core/matching/host-release.ts'
 import { DEFAULT_MATCH_OPTIONS } from '../../../core/matching/match-options.ts'
 import type { Report } from '../../../core/matching/report-schema.ts'
+import { releaseOf } from '../../../core/matching/whose-advisories.ts'
 
 test('[MAT-110] releases by their distributions’ names', () => {
   const release = (id: string, os: Partial<Report['os']>) => {
