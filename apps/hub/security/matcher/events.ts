@@ -21,7 +21,8 @@ import {
 import { batchOf, type Envelope, readContent } from './event-parse.ts'
 import { EVENTS_KEY, type EventRecord, loadKnownIds, storeDays, storeEvents } from './event-rows.ts'
 import { hostOf, type KnownHost, lockHosts, type UncomparedScan } from './known-hosts.ts'
-import { exceptionKeyOf, linkExceptions, loadExceptions, loadReferences } from './related-rows.ts'
+import { loadReferences } from './references.ts'
+import { exceptionKeyOf, linkExceptions, loadExceptions } from './running-exceptions.ts'
 import { loadScanSeqs, markCompared, type NewScan, storeScans } from './scan-rows.ts'
 
 type RejectReason = 'unknown_server' | 'unsupported_type' | 'invalid_payload'
