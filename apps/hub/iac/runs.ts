@@ -15,6 +15,7 @@ import { applyRun, enqueueApply } from './apply.ts'
 import { keptDescription } from './description-html.ts'
 import type { SentFile } from './manifest.ts'
 import { type Plan, type PlannedItem, planFiles } from './plan.ts'
+import { plannersOf } from './planners-of-run.ts'
 import { addRunEvent } from './run-events.ts'
 import { PARTS_MAX } from './try-items.ts'
 
@@ -188,14 +189,6 @@ export async function cancelRun(context: RouteContext, { id }: RunRow): Promise<
     await auditRequest(tx, context, 'iac.cancel', subjectOf(run), {}, run.companyId)
   })
   return rowOf(context, id)
-}
-
-/** Everybody who planned a run: its submitter, and whoever planned it again (R-046), now or before. */
-async function plannersOf(tx: Tx, run: RunRow, nowId: string): Promise<ReadonlySet<string>> {
-  const rows = await tx.db.execute<{ id: string }>(sql`
-    select distinct actor_id as id from iac_run_events
-    where run_id = ${run.id} and type = 'planned' and actor_id is not null`)
-  return new Set([...(run.submitterId === null ? [] : [run.submitterId]), ...rows.map(row => row.id), nowId])
 }
 
 /** Plans the files of a run against today; approvals of items that stay what they were stay too (R-038). */

@@ -6,8 +6,8 @@ import { amount, answer, answerList, id, named } from '../platform/http/response
 import { type Route, route } from '../platform/http/route.ts'
 import { queueNames } from '../platform/jobs/retries-and-concurrency.ts'
 import { forgetJob, retryAllJobs, retryJob } from './forget-and-retry-jobs.ts'
+import { listWorkers, processResponse } from './living-processes.ts'
 import { pauseQueue, resumeQueue } from './pauses.ts'
-import { listWorkers, processResponse } from './processes.ts'
 import {
   failedJob,
   failedJobs,

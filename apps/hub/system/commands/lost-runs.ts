@@ -2,7 +2,7 @@
 import { sql } from 'drizzle-orm'
 import type { Hub } from '../../hub-context.ts'
 import type { Executor } from '../../platform/db/connect.ts'
-import { livingProcesses } from '../../queues/processes.ts'
+import { livingProcesses } from '../../queues/living-processes.ts'
 
 const KEPT_DAYS = 90
 
