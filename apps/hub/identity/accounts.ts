@@ -9,7 +9,8 @@ import { apiTokens, users } from '../platform/db/schema-identity.ts'
 import type { Tx } from '../platform/db/transaction.ts'
 import { invalidField, notFound } from '../platform/http/api-error.ts'
 import { isEmail } from '../platform/http/request-schema.ts'
-import { isAssignable, isServicePermission, wildcard } from './permission-keys.ts'
+import { checkAssignable } from './may-give-permissions.ts'
+import { wildcard } from './permission-keys.ts'
 import { newApiToken, tokenHash, tokenHint } from './token-forms.ts'
 
 type NewUser = {
@@ -21,16 +22,6 @@ type NewUser = {
   readonly password?: string | null
   /** Another user entered the address, and nobody has confirmed it yet. */
   readonly addressUnconfirmed?: boolean
-}
-
-/** Refuses permissions that may not be granted here: unknown ones, and those of service accounts. */
-export function checkAssignable(permissions: readonly string[], field: string, allowService = false): void {
-  for (const permission of permissions) {
-    if (isServicePermission(permission) && !allowService)
-      throw invalidField(field, 'service_permission', { permission })
-    if (!isAssignable(permission) && !isServicePermission(permission))
-      throw invalidField(field, 'unknown_permission', { permission })
-  }
 }
 
 export async function createUser(tx: Tx, user: NewUser): Promise<{ id: string; email: string }> {

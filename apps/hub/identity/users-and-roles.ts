@@ -1,5 +1,5 @@
-// Users and roles as an administrator of a company manages them (decision G-03). Nobody gives what they do not hold,
-// and the permissions of service accounts are not given here at all.
+// Users and roles as an administrator of a company manages them (decision G-03). What may be given to them:
+// may-give-permissions.ts.
 import { randomUUID } from 'node:crypto'
 import { and, eq, inArray, sql } from 'drizzle-orm'
 import { auditRequest } from '../audit/audit.ts'
@@ -8,21 +8,13 @@ import { type Executor, violatedUniqueIndex } from '../platform/db/connect.ts'
 import { roles, userRoles, users } from '../platform/db/schema-identity.ts'
 import { inTransaction, type Tx } from '../platform/db/transaction.ts'
 import { invalidField } from '../platform/http/api-error.ts'
-import type { Caller } from '../platform/http/caller.ts'
 import type { RouteContext } from '../platform/http/route.ts'
-import { checkAssignable, createUser, endTokensMadeBy, isLogin } from './accounts.ts'
+import { createUser, endTokensMadeBy, isLogin } from './accounts.ts'
 import { refuseAbove, refuseActOn } from './may-act-on-person.ts'
+import { checkGiving } from './may-give-permissions.ts'
 import { expandPermissions } from './permission-keys.ts'
 import { findRole, presentRole, type Role, rolesFor } from './role-list.ts'
 import { findUser, people, presentUser, type User, type UserRow } from './user-list.ts'
-
-/** Refuses permissions that may not be granted here, and those that the caller does not hold. */
-export function checkGiving(caller: Caller, permissions: readonly string[], field: string): void {
-  checkAssignable(permissions, field)
-  if (caller.actsAsSuperAdmin) return
-  for (const permission of expandPermissions(permissions))
-    if (!caller.permissions.has(permission)) throw invalidField(field, 'permission_not_held', { permission })
-}
 
 /** A user of the company that a body refers to. Throws 422 on user_id. */
 export async function referredUser(db: Executor, companyId: string, id: string): Promise<User> {

@@ -10,7 +10,7 @@ import { newSessionToken, tokenHash } from '../../identity/token-forms.ts'
 import { sessions } from '../../platform/db/schema-identity.ts'
 import { inTransaction } from '../../platform/db/transaction.ts'
 import type { Caller } from '../../platform/http/caller.ts'
-import { cookieName } from '../../platform/http/transport-security.ts'
+import { cookieName } from '../../platform/http/session-cookie.ts'
 
 export type Visitor = { readonly ip: string; readonly userAgent: string | null }
 type LoginUser = { readonly id: string; readonly name: string; readonly companyId: string | null }
