@@ -1,7 +1,7 @@
 // Codes that collectors hand to agents with their configuration, so that a fleet becomes scan hosts by itself.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { tokenHash } from '../../apps/hub/identity/token-forms.ts'
-import { inviteAgents } from '../../apps/hub/security/scan-hosts/agent-codes.ts'
+import { inviteAgents } from '../../apps/hub/security/scan-hosts/invite-agents.ts'
 import { type Call, type Json, type Tenant, TestHub } from './hub-harness.ts'
 import { enrolling, newKey } from './security-event.ts'
 

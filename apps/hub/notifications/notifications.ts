@@ -1,15 +1,14 @@
-// A user's notifications, and the lowest severity that each channel notifies that user of (decisions G-104, G-106).
+// A user's notifications (decisions G-104, G-106).
 import { Type } from '@sinclair/typebox'
 import { and, count, desc, eq, isNull, sql } from 'drizzle-orm'
 import type { Executor } from '../platform/db/connect.ts'
-import { notificationPreferences, notifications } from '../platform/db/schema-identity.ts'
+import { notifications } from '../platform/db/schema-identity.ts'
 import { notFound } from '../platform/http/api-error.ts'
 import { collection, filter, ofCaller } from '../platform/http/collection.ts'
 import { isUuid, oneOf } from '../platform/http/request-schema.ts'
 import { id, named, nullable, string, time } from '../platform/http/response-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { notificationColumns, presentNotification } from './bell.ts'
-import { DEFAULT_LEVELS, type Level, type PreferenceChannel } from './default-levels.ts'
 
 export const notificationResponse = named('Notification', {
   id: id(),
@@ -74,35 +73,4 @@ export async function deleteNotification(context: RouteContext, notificationId: 
     .where(ownNotification(context, notificationId))
     .returning({ id: notifications.id })
   if (rows.length === 0) throw notFound()
-}
-
-const CHANNELS: readonly PreferenceChannel[] = ['bell', 'email', 'push']
-
-export async function preferencesOf(db: Executor, userId: string) {
-  const { channel, minSeverity } = notificationPreferences
-  const rows = await db
-    .select({ channel, minSeverity })
-    .from(notificationPreferences)
-    .where(eq(notificationPreferences.userId, userId))
-  const known = new Map(rows.map(row => [row.channel, row.minSeverity]))
-  return Object.fromEntries(
-    CHANNELS.map(channel => [channel, { min_severity: known.get(channel) ?? DEFAULT_LEVELS[channel] }]),
-  )
-}
-
-type Preferences = { readonly [K in PreferenceChannel]?: { readonly min_severity: Level } | undefined }
-
-export async function setPreferences(db: Executor, userId: string, given: Preferences): Promise<void> {
-  const values = CHANNELS.flatMap(channel => {
-    const level = given[channel]?.min_severity
-    return level === undefined ? [] : [{ userId, channel, minSeverity: level }]
-  })
-  if (values.length === 0) return
-  await db
-    .insert(notificationPreferences)
-    .values(values)
-    .onConflictDoUpdate({
-      target: [notificationPreferences.userId, notificationPreferences.channel],
-      set: { minSeverity: sql`excluded.min_severity` },
-    })
 }

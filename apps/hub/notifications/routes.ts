@@ -13,9 +13,8 @@ import {
   markRead,
   notificationCollection,
   notificationResponse,
-  preferencesOf,
-  setPreferences,
 } from './notifications.ts'
+import { preferencesOf, setPreferences } from './preferences.ts'
 
 const TAG = 'Notifications'
 
