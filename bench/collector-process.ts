@@ -14,20 +14,26 @@ type Ready = { readonly agent_url: string; readonly admin_url: string; readonly 
  */
 export async function startCollectorProcess(agents: number, settings: Readonly<Record<string, string>> = {}) {
   const dir = mkdtempSync(join(tmpdir(), 'svc-bench-site-'))
-  const readyPath = join(dir, 'ready.json')
+  const [readyPath, answersPath] = [join(dir, 'ready.json'), join(dir, 'answers')]
   const command = ['bun', join(import.meta.dir, 'collector-site.ts'), dir, String(agents), JSON.stringify(settings)]
   const open = async () => {
-    rmSync(readyPath, { force: true })
+    const openedAt = performance.now()
+    let answersSeconds = 0
+    for (const path of [readyPath, answersPath]) rmSync(path, { force: true })
     const child = Bun.spawn(command, {
       env: { [allocatorSetting.name]: allocatorSetting.value, ...process.env },
       stdout: 'inherit',
       stderr: 'inherit',
     })
-    while (!(await Bun.file(readyPath).exists())) await Bun.sleep(50)
+    while (!(await Bun.file(readyPath).exists())) {
+      if (answersSeconds === 0 && (await Bun.file(answersPath).exists()))
+        answersSeconds = (performance.now() - openedAt) / 1000
+      await Bun.sleep(50)
+    }
     const ready: Ready = await Bun.file(readyPath).json()
-    return { child, ready }
+    return { child, ready, answersSeconds }
   }
-  let { child, ready } = await open()
+  let { child, ready, answersSeconds } = await open()
   const status = async (): Promise<{ bus_lag: number }> => {
     const answer = await fetch(`${ready.admin_url}/internal/v1/status`, { headers: { authorization: 'Bearer bench' } })
     const read: { data: { bus_lag: number } } = JSON.parse(await answer.text())
@@ -48,11 +54,15 @@ export async function startCollectorProcess(agents: number, settings: Readonly<R
     untilDrained: async (): Promise<void> => {
       while ((await status()).bus_lag > 0) await Bun.sleep(100)
     },
-    /** Kills it as a crash does, and starts it again on what it kept; resolves once it answers. */
+    /** How long the last start took until agents were answered. */
+    get answersSeconds(): number {
+      return answersSeconds
+    },
+    /** Kills it as a crash does, and starts it again on what it kept; resolves once all of it has started. */
     restart: async (): Promise<void> => {
       child.kill('SIGKILL')
       await child.exited
-      ;({ child, ready } = await open())
+      ;({ child, ready, answersSeconds } = await open())
     },
     stop: async (): Promise<void> => {
       child.kill('SIGTERM')

@@ -70,6 +70,13 @@ const bus = new FileBusWriter({
 })
 const checks = new ChecksFeed({ directory: paths.feeds, hub: null, registry, intervalMs: 60_000, log, metrics, nowMs })
 const hub = connectHub(config, log, metrics, 'events stay here')
+let hours = 0
+process.on('SIGUSR2', () => {
+  hours++
+})
+const ingestNowMs = (): number => Date.now() + hours * 3_600_000
+const ingest = await startIngest({ config, log, metrics, registry, hub: null, bus, checks, nowMs: ingestNowMs })
+writeFileSync(join(dir, 'answers'), ingest.url)
 const worker = await startWorker({
   config,
   role: 'all',
@@ -89,12 +96,6 @@ const worker = await startWorker({
   },
 })
 wake = worker.wake
-let hours = 0
-process.on('SIGUSR2', () => {
-  hours++
-})
-const ingestNowMs = (): number => Date.now() + hours * 3_600_000
-const ingest = await startIngest({ config, log, metrics, registry, hub: null, bus, checks, nowMs: ingestNowMs })
 writeFileSync(join(dir, 'tokens.json'), JSON.stringify(tokens))
 writeFileSync(
   join(dir, 'ready.json'),

@@ -1,6 +1,7 @@
 // A fleet that a collector has never seen, all servers at once, as after a move to another collector: seconds until all
 // batches are acknowledged, until all is evaluated and stored or held; CPU and memory meanwhile. Then a start after
-// kill -9 with all agents known: seconds until it answers, and until each agent has had a batch acknowledged.
+// kill -9 with all agents known: seconds until it answers agents, until all of it has started, and until each agent has
+// had a batch acknowledged.
 // Usage: bun bench/first-sight.ts [AGENTS] [CONNECTIONS]. Prints one JSON line.
 import { readFileSync } from 'node:fs'
 import { startCollectorProcess } from './collector-process.ts'
@@ -44,7 +45,8 @@ try {
   const restartSeconds = await secondsOf(collector.restart)
   const again = await load(nowMs - 30_000)
   const restart = {
-    answers_seconds: restartSeconds,
+    answers_seconds: tenths(collector.answersSeconds),
+    started_seconds: restartSeconds,
     acknowledged_seconds: tenths(again.seconds),
     refused: again.refused,
     drained_seconds: await secondsOf(collector.untilDrained),

@@ -63,8 +63,18 @@ export async function startSiteCollector(
   started.defer(() => feeds.stop())
   await feeds.start()
 
+  let worker: RunningWorker | null = null
+  started.defer(async () => worker?.stop())
+  // The bus is closed before the worker, so that the worker drains the last batches too.
+  started.defer(() => bus.close())
+
+  // Agents are answered while snapshots are loaded: what they send is safe on the bus.
+  progress('collector: agent API')
+  const ingest = await startIngest({ ...shared, bus, checks: feeds.checks, threads: listenerThreads(parts) })
+  started.defer(() => ingest.stop())
+
   progress('collector: evaluation, samples store (ClickHouse), admin API')
-  const worker = await startWorker({
+  worker = await startWorker({
     ...shared,
     role: 'all',
     version,
@@ -76,13 +86,6 @@ export async function startSiteCollector(
     onFailure: parts.onFailure,
   })
   wake = worker.wake
-  started.defer(() => worker.stop())
-  // The bus is closed before the worker, so that the worker drains the last batches too.
-  started.defer(() => bus.close())
-
-  progress('collector: agent API')
-  const ingest = await startIngest({ ...shared, bus, checks: feeds.checks, threads: listenerThreads(parts) })
-  started.defer(() => ingest.stop())
   const heartbeat = startHeartbeat(parts, hub, ingest, worker)
   started.defer(() => heartbeat.stop())
   const ops = startOps(parts, metrics, worker, registry, bus)

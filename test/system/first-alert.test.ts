@@ -38,6 +38,11 @@ for (const [form, command] of commands) {
     expect(site.facts.pid).toBe(site.pid)
   })
 
+  test(`${form}: agents are answered before snapshots are loaded and the samples store is open`, () => {
+    const started = [...site.output().matchAll(/^starting collector: (.*)$/gm)].map(([, part]) => part)
+    expect(started).toEqual(['registry, bus', 'agent API', 'evaluation, samples store (ClickHouse), admin API'])
+  })
+
   test(`${form}: the collector is listed with the addresses that it has`, async () => {
     const [collector] = await list('/api/v1/monitoring/collectors')
     expect(collector).toMatchObject({ base_url: site.facts.agent_url, admin_url: site.facts.admin_url })

@@ -156,6 +156,21 @@ function startShards(
   })
 }
 
+type Stoppable = { readonly stop: () => Promise<void> }
+
+/** What starts side by side, since neither waits for the other; where one cannot start the other is stopped. */
+async function bothStarted<A extends Stoppable, B extends Stoppable>(
+  one: Promise<A>,
+  other: Promise<B>,
+): Promise<[A, B]> {
+  try {
+    return await Promise.all([one, other])
+  } catch (error) {
+    for (const each of await Promise.allSettled([one, other])) if (each.status === 'fulfilled') await each.value.stop()
+    throw error
+  }
+}
+
 /** Starts the worker. Resolves once snapshots are loaded, the store is open and the admin API answers. */
 export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
   const { config, log, registry } = deps
@@ -163,12 +178,14 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
   const settings = new CompanySettingsCache(deps.hub, config['settings.cache'], deps.nowMs)
   const status = new WorkerStatus(deps, storage)
   const feeds = await AlertingFeeds.open(deps, storage, status)
-  const samples = await startWorkerSamples(deps, storage, settings)
-  samples.setTombstones(storage.tombstones.living())
-  const samplesNotice = new PacedNotice(SAMPLES_TOLD_MS, samples.wake)
   const outbox = openOutbox(deps, storage)
   const groups = new Groups({ ...deps, settings, store: storage.groups, status, onEvents: () => outbox?.wake() })
-  const shards = await startShards(deps, storage, feeds, shardMessages(deps, storage, groups, outbox))
+  const [samples, shards] = await bothStarted(
+    startWorkerSamples(deps, storage, settings),
+    startShards(deps, storage, feeds, shardMessages(deps, storage, groups, outbox)),
+  )
+  samples.setTombstones(storage.tombstones.living())
+  const samplesNotice = new PacedNotice(SAMPLES_TOLD_MS, samples.wake)
   // Once more: agents that changed while the threads loaded their snapshots.
   shards.setAttributes(allAttributes(registry))
   const stopListening = registry.onChange(changes => shards.setAttributes(changedAttributes(registry, changes)))
