@@ -167,9 +167,6 @@ export type IngestConfig = Config<typeof ingestKeys>
 export type WorkerConfig = Config<typeof workerKeys>
 export type AllCollectorConfig = Config<typeof allCollectorKeys>
 
-/** The age up to which the figures of a process count: each process writes its own with every heartbeat. */
-export const heartbeatMaxAgeMs = (config: CollectorConfig): number => 3 * config['heartbeat.interval']
-
 /**
  * How often a process looks for what the others of its collector wrote into the files they share: it costs
  * microseconds.

@@ -1,6 +1,5 @@
 // A whole site in one process: database, hub, collector, and an agent for this host, started in that order and
 // stopped in the other. Every part is the one that runs alone elsewhere; only the wiring is here.
-import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync } from 'node:fs'
 import { hostname, networkInterfaces } from 'node:os'
 import type { Logger } from 'pino'
@@ -13,6 +12,7 @@ import { makeHubRole } from '../hub/platform/db/hub-role.ts'
 import type { OpenMatcher } from '../matcher/open-matcher.ts'
 import type { SiteConfig, SiteOptions } from './config.ts'
 import type { DataDir } from './data-dir.ts'
+import { openSecrets, type Secrets } from './first-secrets.ts'
 import { freePort } from './ports.ts'
 import { startPostgres } from './postgres.ts'
 import { type SiteThreads, startSiteCollector } from './site-collector.ts'
@@ -48,8 +48,6 @@ export type RunningSite = { readonly facts: SiteInfo; stop(): Promise<void> }
 
 /** Shown on the terminal as each part starts. */
 type Progress = (part: string) => void
-
-const newSecret = (): string => randomBytes(32).toString('hex')
 
 /** Addresses of this host, by which the hub may know it. */
 const ownAddresses = (): string[] =>
@@ -169,22 +167,6 @@ async function stopAll(started: AsyncDisposableStack, log: Logger): Promise<void
 /** The errors of a disposal in the order in which they came: each holds those before it. */
 const errorsOf = (failure: unknown): unknown[] =>
   failure instanceof SuppressedError ? [...errorsOf(failure.suppressed), failure.error] : [failure]
-
-/** The secrets by name. */
-type Secrets = Record<string, string>
-
-/** Those of the data directory, and the first ones where it is new: kept before anything is started with them. */
-function openSecrets(dataDir: DataDir): Secrets {
-  const secrets: Secrets = {
-    postgres_password: newSecret(),
-    database_password: newSecret(),
-    admin_token: newSecret(),
-    matcher_admin_token: newSecret(),
-    ...dataDir.secrets,
-  }
-  dataDir.saveSecrets(secrets)
-  return secrets
-}
 
 /** Starts PostgreSQL; resolves to the address under which the hub has its own role. */
 async function startDatabase(

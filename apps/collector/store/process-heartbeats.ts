@@ -17,6 +17,10 @@ export interface HeartbeatBoard {
   exchange(own: ProcessHeartbeat): Promise<ProcessHeartbeat>
 }
 
+/** The age up to which the figures of a process count: each process writes its own with every heartbeat. */
+export const heartbeatMaxAgeMs = (config: { readonly 'heartbeat.interval': number }): number =>
+  3 * config['heartbeat.interval']
+
 /** Figures as they are stored: JSON with the time. */
 const noteOf = (own: ProcessHeartbeat, nowMs: number): string =>
   JSON.stringify({ at_ms: nowMs, ingest_rps: own.ingestRps, outbox_depth: own.outboxDepth })

@@ -3,8 +3,13 @@ import { join } from 'node:path'
 import type { Logger } from 'pino'
 import type { ReadyPart } from '../../../http/ops-server.ts'
 import { pollFaults } from '../../bus/redis-bus-reader.ts'
-import { collectorPaths, DISK_POLL_MS, heartbeatMaxAgeMs, redisAddressOf, type WorkerConfig } from '../../config.ts'
-import { FileHeartbeats, type HeartbeatBoard, RedisHeartbeats } from '../../store/process-heartbeats.ts'
+import { collectorPaths, DISK_POLL_MS, redisAddressOf, type WorkerConfig } from '../../config.ts'
+import {
+  FileHeartbeats,
+  type HeartbeatBoard,
+  heartbeatMaxAgeMs,
+  RedisHeartbeats,
+} from '../../store/process-heartbeats.ts'
 import { lockFile } from '../../store/process-lock.ts'
 import type { RedisAddress } from '../../store/redis/redis-address.ts'
 import { isOfSentinels, openRedis, toldTo, whenReady } from '../../store/redis/redis-client.ts'
