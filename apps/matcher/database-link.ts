@@ -10,7 +10,8 @@ import type { MatcherMetrics } from './telemetry.ts'
 import { DatabaseFolder, type DatabaseVersion } from './vulndb/database-versions.ts'
 import { importCommand } from './vulndb/import/run-import.ts'
 import { changedKeys, changedKeysOfOpen, type OpenAdvisories, openAdvisories } from './vulndb/reader.ts'
-import { REFERENCE_SOURCES, Updater } from './vulndb/updater.ts'
+import { Updater } from './vulndb/updater.ts'
+import { REFERENCE_SOURCES } from './vulndb/wanted-sources.ts'
 
 /** Where the database files of a matcher are. */
 export const databaseFolder = (dataDir: string): string => join(dataDir, 'vulndb')

@@ -2,15 +2,11 @@
 // host; its events have numbers that follow each other. How many wait is counted in memory, by company.
 import type { Database } from 'bun:sqlite'
 import type { SecurityEvent } from '../../../core/matching/finding-event.ts'
+import { isOutboxFull, ROW_BYTES } from './outbox-bound.ts'
 import type { PurgedCompanies } from './purged-companies.ts'
 import type { StateWriter } from './state-writer.ts'
 import type { UseMarks } from './use-marks.ts'
 import { decodeEvents, encodeEvents, type WaitingEvent } from './waiting-event.ts'
-
-/** What a row costs beside its events, indexes included: measured on a million rows. */
-const ROW_BYTES = 90
-/** Reports are refused and re-matches pause beyond this part of the bound (MAT-169). */
-const FULL_SHARE = 0.9
 
 /** A row of the outbox. `settled`: how many of its first events were told. */
 export type OutboxRow = {
@@ -99,7 +95,7 @@ export class Outbox {
   }
 
   get isFull(): boolean {
-    return this.#bytes >= this.#bytesMax * FULL_SHARE
+    return isOutboxFull(this.#bytes, this.#bytesMax)
   }
 
   get depth(): number {

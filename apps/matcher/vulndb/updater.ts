@@ -3,10 +3,10 @@
 // version is in use, also when a command of this host made it.
 import { DatabaseFolder, type DatabaseVersion, ImportRunning } from './database-versions.ts'
 import { FETCH_DEFAULTS } from './fetch-file.ts'
-import { sourceOfDistro } from './sources/catalogue.ts'
 import { type DatabaseStatus, databaseStatus } from './status.ts'
 import { importBundle, type UpdateResult, update } from './update.ts'
 import { updateWaitMs } from './update-schedule.ts'
+import { roundsOf, wantedSources } from './wanted-sources.ts'
 
 /** What of a logger is used. */
 type Log = {
@@ -54,9 +54,6 @@ type UpdaterStatus = DatabaseStatus & {
     readonly next_at_ms: number | null
   }
 }
-
-/** What `auto` fetches beside the sources of the distributions seen. */
-export const REFERENCE_SOURCES: readonly string[] = ['eol', 'kev', 'epss', 'scores']
 
 const POLL_MS = 2_000
 const BUSY_MS = 30_000
@@ -167,9 +164,7 @@ export class Updater {
 
   private wanted(): string[] {
     const { sources, distros, referenceSources } = this.options
-    if (sources !== 'auto') return [...sources]
-    const ofDistros = [...new Set(distros().flatMap(distro => sourceOfDistro(distro) ?? []))].toSorted()
-    return ofDistros.length === 0 ? [] : [...ofDistros, ...referenceSources]
+    return sources === 'auto' ? wantedSources(distros(), referenceSources) : [...sources]
   }
 
   private poll(): void {
@@ -201,7 +196,7 @@ export class Updater {
     for (const source of wanted) this.asked.add(source)
     try {
       let isFailed = false
-      for (const round of this.rounds(wanted)) {
+      for (const round of roundsOf(wanted)) {
         const result = await this.updateRound(round)
         isFailed ||= Object.keys(result.faults).length > 0
         await this.noticeSwitch()
@@ -218,13 +213,6 @@ export class Updater {
     } finally {
       this.progress = null
     }
-  }
-
-  /** The first database of a distribution waits for no reference data (MAT-186). */
-  private rounds(wanted: readonly string[]): readonly (readonly string[])[] {
-    const slow = wanted.filter(source => REFERENCE_SOURCES.includes(source) && source !== 'eol')
-    const first = wanted.filter(source => !slow.includes(source))
-    return [first, slow].filter(round => round.length > 0)
   }
 
   private async updateRound(sources: readonly string[]): Promise<UpdateResult> {
