@@ -370,4 +370,11 @@ test('[RES-269] how the hub is, is told to super administrators only', async () 
   expect(all.migrations.applied).toBe(all.migrations.known)
   expect(all.database.bytes).toBeGreaterThan(0)
   expect(Math.abs(all.clock.ahead_ms)).toBeLessThan(60_000)
+  const { id } = await hub.collector()
+  const heardOf = async (seconds: number): Promise<number> => {
+    await sql`update monitoring_collectors set last_heartbeat_at = now() - ${`${seconds} s`}::interval where id = ${id}`
+    return (await root('GET', '/system/info')).body.data.collectors.online
+  }
+  // As everywhere: 180 seconds (decision G-31).
+  expect((await heardOf(175)) - (await heardOf(185))).toBe(1)
 })

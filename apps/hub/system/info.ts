@@ -2,6 +2,7 @@
 import { statfs } from 'node:fs/promises'
 import { Type } from '@sinclair/typebox'
 import { sql } from 'drizzle-orm'
+import { limits } from '../../../core/limits.ts'
 import { migrations } from '../platform/db/migrate.ts'
 import { amount, named, nullable, string, time } from '../platform/http/response-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
@@ -38,9 +39,6 @@ type Counted = {
   now_ms: number
 }
 
-/** A collector that was heard of within three of its heartbeats is online. */
-const ONLINE_SECONDS = 90
-
 async function diskOf(path: string | null) {
   if (path === null) return null
   const { bsize, blocks, bavail } = await statfs(path)
@@ -55,7 +53,7 @@ async function facts({ hub }: RouteContext) {
       (select name from hub_migrations order by number desc limit 1) as newest,
       (select count(*)::int from monitoring_collectors) as collectors,
       (select count(*)::int from monitoring_collectors
-        where last_heartbeat_at > now() - make_interval(secs => ${ONLINE_SECONDS})) as online,
+        where last_heartbeat_at > now() - make_interval(secs => ${limits.collectorOnlineMs / 1000})) as online,
       (select count(*)::int from pgboss.job where state < 'active') as waiting,
       (select count(*)::int from pgboss.job where state = 'active') as running,
       (select count(*)::int from pgboss.job where state = 'failed') as failed,
