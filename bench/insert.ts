@@ -14,7 +14,7 @@ import { LatestValues } from '../apps/collector/worker/samples/latest-values.ts'
 import { EntryReader, encodeEntry } from '../core/bus/entry.ts'
 import { NativeWriter } from '../core/samples/block/native-writer.ts'
 import { SampleBlock } from '../core/samples/block/sample-block.ts'
-import { type SeriesDefinition, writeSeriesBlock } from '../core/samples/block/series-definitions.ts'
+import { definedBy, definitionList, writeSeriesBlock } from '../core/samples/block/series-definitions.ts'
 import { keyMetrics, metrics } from '../core/series/catalogue.ts'
 import { SampleBatch } from '../core/series/sample-batch.ts'
 import { fullSeriesKey, seriesId } from '../core/series/series-key.ts'
@@ -122,13 +122,12 @@ async function insertPart(): Promise<number> {
   return rows
 }
 
-const definitions: SeriesDefinition[] = []
-for (let server = 0; server < SERVERS; server++)
-  keys.forEach((key, index) => {
-    const { lo, hi } = ids[index]!
-    definitions.push({ companyId: COMPANY, serverId: serverId(server), idLo: lo, idHi: hi, key, seenAtMs: startMs })
-  })
-writeSeriesBlock(writer, definitions)
+const list = definitionList(keys.map((key, index) => ({ idLo: ids[index]!.lo, idHi: ids[index]!.hi, key })))
+const servers = Array.from({ length: SERVERS }, (_, server) => ({ companyId: COMPANY, serverId: serverId(server) }))
+writeSeriesBlock(
+  writer,
+  servers.map(server => definedBy(server, list, startMs)),
+)
 await store.insertBlock('series', writer.finish(), 'bench-series')
 
 function addBatches(first: number, turn: number): Promise<number> {

@@ -8,7 +8,7 @@ import { migrateSamples } from '../apps/collector/store/clickhouse/samples-schem
 import { EntryReader, encodeEntry } from '../core/bus/entry.ts'
 import { NativeWriter } from '../core/samples/block/native-writer.ts'
 import { SampleBlock } from '../core/samples/block/sample-block.ts'
-import { type SeriesDefinition, writeSeriesBlock } from '../core/samples/block/series-definitions.ts'
+import { definedBy, definitionList, writeSeriesBlock } from '../core/samples/block/series-definitions.ts'
 import { SampleBatch } from '../core/series/sample-batch.ts'
 import { seriesId } from '../core/series/series-key.ts'
 import { type FleetSeries, INTERVAL_MS } from './samples-fleet.ts'
@@ -73,11 +73,16 @@ export async function defineSeries(
   seenAtMs: number,
 ): Promise<void> {
   const writer = new NativeWriter()
-  const ids = keys.map(seriesId)
-  const definitions: SeriesDefinition[] = owners.flatMap(owner =>
-    keys.map((key, index) => ({ ...owner, idLo: ids[index]!.lo, idHi: ids[index]!.hi, key, seenAtMs })),
+  const list = definitionList(
+    keys.map(key => {
+      const { lo, hi } = seriesId(key)
+      return { idLo: lo, idHi: hi, key }
+    }),
   )
-  writeSeriesBlock(writer, definitions)
+  writeSeriesBlock(
+    writer,
+    owners.map(owner => definedBy(owner, list, seenAtMs)),
+  )
   await store.insertBlock('series', writer.finish(), `series-${owners[0]?.serverId}-${owners.length}`)
 }
 

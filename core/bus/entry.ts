@@ -250,6 +250,11 @@ export class EntryReader {
     return this.definitionsBytes > 0
   }
 
+  /** The bytes of the definitions: the same for servers that define the same series in the same places. */
+  definitionBytes(): Uint8Array {
+    return this.bytes.subarray(this.definitionsAt, this.definitionsAt + this.definitionsBytes)
+  }
+
   /**
    * Calls `visit` for every definition: index of the series in this entry, and its full key. Those that `isKnown` are
    * passed over, and their keys not decoded.

@@ -78,10 +78,8 @@ describe('newest values of a server', () => {
       bus: bus.openReader(),
       nowMs: () => Date.now(),
       onInserted: () => latest.blockStored(),
-      onDefinitions: definitions => {
-        reader.forgetDefinitions()
-        latest.learn(definitions)
-      },
+      onSeries: definitions => latest.learn(definitions),
+      onDefinitions: () => reader.forgetDefinitions(),
       onStored: server => latest.take(server),
       onTrouble: error => troubles.push(error),
     })

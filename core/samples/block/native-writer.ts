@@ -52,6 +52,13 @@ export class NativeWriter {
       this.bytes.copyWithin(offset + done, offset, offset + Math.min(done, total - done))
   }
 
+  /** Values of a text column as they lie in a block, each behind its length. */
+  append(values: Uint8Array): void {
+    this.reserve(values.length)
+    this.bytes.set(values, this.at)
+    this.at += values.length
+  }
+
   /** One value of a text column. */
   text(value: string): void {
     const bytesMax = value.length * 3

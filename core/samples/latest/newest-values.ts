@@ -4,7 +4,7 @@
 // store has been read for all servers (`load`), a server without an entry has no value. Memory is bounded; beyond the
 // bound the store is asked.
 import { limits } from '../../limits.ts'
-import type { SeriesId } from '../../series/series-key.ts'
+import { metricOf, type SeriesId } from '../../series/series-key.ts'
 import type { BlockOwner, ServerPoints, WrittenPoints } from '../block/sample-block.ts'
 
 /** The newest value of a series of a server. */
@@ -27,11 +27,6 @@ const FILTER_START = 2 ** 15
 
 /** A series with its id as signed words, which cost half as much to compare. */
 type Known = SeriesId & { readonly key: string }
-
-const metricOf = (key: string): string => {
-  const brace = key.indexOf('{')
-  return brace < 0 ? key : key.slice(0, brace)
-}
 
 /** The series of a server in the order of their ids, each with its newest value. */
 type Server = {

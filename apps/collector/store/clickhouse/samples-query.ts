@@ -11,7 +11,7 @@ import { type BufferedSource, idOf, nothingBuffered } from '../../../../core/sam
 import type { NewestValue, ServerName, StoredNewest } from '../../../../core/samples/latest/newest-values.ts'
 import { PointsOfSeries } from '../../../../core/samples/latest/series-points.ts'
 import { cellMs } from '../../../../core/samples/rollup/cell-width.ts'
-import { parseSeriesKey } from '../../../../core/series/series-key.ts'
+import { metricOf, parseSeriesKey } from '../../../../core/series/series-key.ts'
 import type { ClickHouse } from './clickhouse.ts'
 
 /**
@@ -141,11 +141,6 @@ function seriesOf(
 
 const pointCountOf = (series: readonly MetricSeries[]): number =>
   series.reduce((count, { points }) => count + points.length, 0)
-
-const metricOf = (key: string): string => {
-  const labelsAt = key.indexOf('{')
-  return labelsAt < 0 ? key : key.slice(0, labelsAt)
-}
 
 const emptySeries = (definitions: readonly Definition[]): Map<bigint, PointsOfSeries> =>
   new Map(definitions.map(({ id }) => [id, new PointsOfSeries()]))

@@ -1,8 +1,17 @@
 // Definitions of series between bus and store. They need not wait for their samples, and whoever reads a series must
 // know its name: they are stored within a second. Many are stored in blocks of bounded size.
+import { LRUCache } from 'lru-cache'
 import type { EntryReader } from '../../../../core/bus/entry.ts'
 import { NativeWriter } from '../../../../core/samples/block/native-writer.ts'
-import { type SeriesDefinition, writeSeriesBlock } from '../../../../core/samples/block/series-definitions.ts'
+import {
+  bytesOfList,
+  type DefinitionList,
+  definedBy,
+  definitionList,
+  type SeriesDefinition,
+  type ServerDefinitions,
+  writeSeriesBlock,
+} from '../../../../core/samples/block/series-definitions.ts'
 import { idOf } from '../../../../core/samples/latest/buffered-points.ts'
 import { BoundedMap } from '../../bounded-map.ts'
 
@@ -15,14 +24,19 @@ const COUNT_MAX = 300_000
 
 /** Keys that are remembered. */
 const KEYS_MAX = 50_000
+/** Lists that are remembered: as many as there are kinds of hosts, of which each has some thousand series at most. */
+const LISTS_MAX = 256
+const LIST_BYTES_MAX = 16 * 1024 * 1024
 
 type DefinedServer = { readonly companyId: string; readonly serverId: string }
+/** A list, and the bytes of the entry that it was read from. */
+type ReadList = { readonly bytes: Uint8Array; readonly list: DefinitionList }
 
 type PendingDefinitionsOptions = {
   /** Stores a block; tries again until it is stored, or until storing is given up. */
   readonly insert: (block: Uint8Array, token: string) => Promise<void>
   readonly isAborted: () => boolean
-  readonly onStored: (definitions: readonly SeriesDefinition[]) => void
+  readonly onStored: () => void
   /** Nothing is being stored any more. */
   readonly onRest: () => void
   readonly countMax?: number | undefined
@@ -31,74 +45,97 @@ type PendingDefinitionsOptions = {
 export class PendingDefinitions {
   private readonly writer = new NativeWriter()
   private readonly countMax: number
-  /** Those to be stored, and when the first of them came. */
-  private waiting: SeriesDefinition[] = []
+  /** Those to be stored, how many they are, and when the first of them came. */
+  private waiting: ServerDefinitions[] = []
+  private waitingCount = 0
   private sinceMs = 0
   /** Those that are being stored. */
-  private inserting: readonly SeriesDefinition[] = []
+  private inserting: readonly ServerDefinitions[] = []
   private storing: Promise<void> | null = null
   /** Keys by the low word of their id, which is derived from them: the servers of a fleet have the same ones. */
-  private readonly keys = new BoundedMap<number, { readonly idHi: number; readonly key: string }>(KEYS_MAX)
+  private readonly keys = new BoundedMap<number, SeriesDefinition>(KEYS_MAX)
+  /** By the size of an entry's definitions, and the ids of its first and last series. */
+  private readonly lists = new LRUCache<string, ReadList>({
+    max: LISTS_MAX,
+    maxSize: LIST_BYTES_MAX,
+    sizeCalculation: ({ bytes, list }) => bytes.length + bytesOfList(list),
+  })
 
   constructor(private readonly options: PendingDefinitionsOptions) {
     this.countMax = options.countMax ?? COUNT_MAX
   }
 
   get isFull(): boolean {
-    return this.waiting.length >= this.countMax
+    return this.waitingCount >= this.countMax
   }
 
   /** Whether none waits and none is being stored. */
   get isEmpty(): boolean {
-    return this.waiting.length === 0 && this.storing === null
+    return this.waitingCount === 0 && this.storing === null
   }
 
   /** Adds the definitions of the reader's entry. Adds those to `unseen` whose keys are new to this thread. */
   add(entries: EntryReader, owner: DefinedServer, nowMs: number, unseen: SeriesDefinition[]): void {
-    const { u32, idsAt, receivedAtMs: seenAtMs } = entries
+    if (!entries.hasDefinitions) return
     const { companyId, serverId } = owner
-    const { keys, waiting } = this
-    const before = waiting.length
-    const idAt = (seriesIndex: number): readonly [idLo: number, idHi: number] => [
-      u32[idsAt + seriesIndex * 2]!,
-      u32[idsAt + seriesIndex * 2 + 1]!,
-    ]
+    const list = this.listOf(entries, unseen)
+    const count = list.definitions.length
+    if (this.waitingCount === 0) this.sinceMs = nowMs
+    this.waitingCount += count
+    this.waiting.push(definedBy({ companyId, serverId }, list, entries.receivedAtMs))
+  }
+
+  private listOf(entries: EntryReader, unseen: SeriesDefinition[]): DefinitionList {
+    const { u32, idsAt, seriesCount } = entries
+    const bytes = entries.definitionBytes()
+    const name = `${bytes.length} ${u32[idsAt]} ${u32[idsAt + seriesCount * 2 - 2]}`
+    const known = this.lists.get(name)
+    if (known && Buffer.compare(known.bytes, bytes) === 0) return known.list
+    const list = definitionList(this.read(entries, unseen))
+    this.lists.set(name, { bytes: bytes.slice(), list })
+    return list
+  }
+
+  private read(entries: EntryReader, unseen: SeriesDefinition[]): SeriesDefinition[] {
+    const { u32, idsAt } = entries
+    const { keys } = this
+    const definitions: SeriesDefinition[] = []
     entries.eachDefinition(
       (seriesIndex, key) => {
-        const [idLo, idHi] = idAt(seriesIndex)
-        keys.set(idLo, { idHi, key })
-        const definition = { companyId, serverId, idLo, idHi, key, seenAtMs }
-        waiting.push(definition)
+        const definition = { idLo: u32[idsAt + seriesIndex * 2]!, idHi: u32[idsAt + seriesIndex * 2 + 1]!, key }
+        keys.set(definition.idLo, definition)
+        definitions.push(definition)
         unseen.push(definition)
       },
       seriesIndex => {
-        const [idLo, idHi] = idAt(seriesIndex)
-        const known = keys.get(idLo)
-        if (known?.idHi !== idHi) return false
-        waiting.push({ companyId, serverId, idLo, idHi, key: known.key, seenAtMs })
+        const known = keys.get(u32[idsAt + seriesIndex * 2]!)
+        if (!known || known.idHi !== u32[idsAt + seriesIndex * 2 + 1]) return false
+        definitions.push(known)
         return true
       },
     )
-    if (before === 0 && waiting.length > 0) this.sinceMs = nowMs
+    return definitions
   }
 
   /** The series of a server whose definitions are not stored yet. Some may become stored while they are read. */
   *of(companyId: string, serverId: string): Generator<{ readonly id: bigint; readonly key: string }> {
-    for (const definitions of [this.inserting, this.waiting])
-      for (const definition of definitions)
-        if (definition.serverId === serverId && definition.companyId === companyId)
-          yield { id: idOf({ lo: definition.idLo, hi: definition.idHi }), key: definition.key }
+    for (const all of [this.inserting, this.waiting])
+      for (const defined of all)
+        if (defined.serverId === serverId && defined.companyId === companyId)
+          for (const { idLo, idHi, key } of defined.list.definitions.slice(defined.begin, defined.end))
+            yield { id: idOf({ lo: idLo, hi: idHi }), key }
   }
 
-  /** Drops the others. */
-  keep(isKept: (definition: SeriesDefinition) => boolean): void {
+  /** Drops those of other servers. */
+  keep(isKept: (server: DefinedServer) => boolean): void {
     this.waiting = this.waiting.filter(isKept)
+    this.waitingCount = this.waiting.reduce((sum, { begin, end }) => sum + end - begin, 0)
     this.inserting = this.inserting.filter(isKept)
   }
 
   /** Begins to store them once they have waited their time. */
   storeIfDue(nowMs: number): void {
-    if (this.waiting.length === 0 || this.storing) return
+    if (this.waitingCount === 0 || this.storing) return
     const waitedMs = nowMs - this.sinceMs
     if (waitedMs < 0 || waitedMs >= WAIT_MS || this.isFull) void this.storeNow()
   }
@@ -113,16 +150,34 @@ export class PendingDefinitions {
 
   private async store(): Promise<void> {
     const { insert, isAborted, onStored } = this.options
-    const most = Math.ceil(this.countMax / 3)
-    while (this.waiting.length > 0 && !isAborted()) {
-      const definitions = this.waiting.slice(0, most)
-      this.waiting = this.waiting.slice(most)
-      this.inserting = definitions
-      writeSeriesBlock(this.writer, definitions)
+    while (this.waitingCount > 0 && !isAborted()) {
+      this.inserting = this.take(Math.ceil(this.countMax / 3))
+      writeSeriesBlock(this.writer, this.inserting)
       await insert(this.writer.finish(), `series-${crypto.randomUUID()}`)
-      if (!isAborted()) onStored(definitions)
+      if (!isAborted()) onStored()
       this.inserting = []
     }
+  }
+
+  /** Takes so many of those that wait, the oldest first. */
+  private take(countMax: number): ServerDefinitions[] {
+    const taken: ServerDefinitions[] = []
+    let whole = 0
+    let left = countMax
+    for (const defined of this.waiting) {
+      const cut = Math.min(defined.end, defined.begin + left)
+      taken.push({ ...defined, end: cut })
+      left -= cut - defined.begin
+      if (cut < defined.end) {
+        this.waiting[whole] = { ...defined, begin: cut }
+        break
+      }
+      whole++
+      if (left === 0) break
+    }
+    this.waiting.splice(0, whole)
+    this.waitingCount -= countMax - left
+    return taken
   }
 
   /** Resolves when none is being stored. */
@@ -132,6 +187,6 @@ export class PendingDefinitions {
 
   /** Resolves when all are stored. */
   async stored(): Promise<void> {
-    while (this.storing || (this.waiting.length > 0 && !this.options.isAborted())) await this.storeNow()
+    while (this.storing || (this.waitingCount > 0 && !this.options.isAborted())) await this.storeNow()
   }
 }

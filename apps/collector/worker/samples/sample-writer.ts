@@ -50,7 +50,7 @@ type SampleWriterOptions = {
   /** Called with definitions whose keys may be new, before they and their samples are stored. */
   readonly onSeries?: (definitions: readonly SeriesDefinition[]) => void
   /** Called when definitions are stored and their samples are not yet. */
-  readonly onDefinitions: (definitions: readonly SeriesDefinition[]) => void
+  readonly onDefinitions: () => void
   /**
    * The prefix of insert tokens, by which the store recognises a repeated block; the positions follow it. It must
    * change when positions may start again from the beginning.
