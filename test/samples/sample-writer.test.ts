@@ -292,12 +292,6 @@ describe('the sample writer', () => {
       onTrouble: error => troubles.push(error),
       definitionsMax: 30,
     })
-    const running = writer.run()
-    ends.push(async () => {
-      writer.abort()
-      await running
-      await reader.close()
-    })
     const publish = async (from: number, to: number): Promise<void> => {
       for (let index = from; index < to; index++) {
         const series = Array.from({ length: 7 }, (_, mount) => ({
@@ -308,7 +302,14 @@ describe('the sample writer', () => {
         await bus.writer.publish(server(index), entryOf(COMPANY, server(index), series))
       }
     }
+    // All that lies on the bus is read at once.
     await publish(0, 10)
+    const running = writer.run()
+    ends.push(async () => {
+      writer.abort()
+      await running
+      await reader.close()
+    })
     await until('the first block', () => blocks.length === 1)
     const waiting = (index: number): number => [...writer.pendingDefinitions(COMPANY, server(index))].length
     expect([waiting(0), waiting(9)]).toEqual([7, 7])

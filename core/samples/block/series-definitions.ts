@@ -69,10 +69,6 @@ function textsOf(values: readonly string[]): Texts {
   return { bytes: new Uint8Array(bytes), offsets }
 }
 
-/** How many bytes a list takes, about. */
-export const bytesOfList = ({ ids, metrics, keys }: DefinitionList): number =>
-  ids.byteLength + metrics.bytes.length + 2 * keys.bytes.length + 100 * (ids.length / 2)
-
 /** Writes definitions as a block of the table `series`, in the order given. */
 export function writeSeriesBlock(writer: NativeWriter, defined: readonly ServerDefinitions[]): void {
   const rows = defined.reduce((sum, { begin, end }) => sum + end - begin, 0)

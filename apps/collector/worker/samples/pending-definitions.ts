@@ -1,10 +1,8 @@
 // Definitions of series between bus and store. They need not wait for their samples, and whoever reads a series must
 // know its name: they are stored within a second. Many are stored in blocks of bounded size.
-import { LRUCache } from 'lru-cache'
 import type { EntryReader } from '../../../../core/bus/entry.ts'
 import { NativeWriter } from '../../../../core/samples/block/native-writer.ts'
 import {
-  bytesOfList,
   type DefinitionList,
   definedBy,
   definitionList,
@@ -24,9 +22,9 @@ const COUNT_MAX = 300_000
 
 /** Keys that are remembered. */
 const KEYS_MAX = 50_000
-/** Lists that are remembered: as many as there are kinds of hosts, of which each has some thousand series at most. */
-const LISTS_MAX = 256
-const LIST_BYTES_MAX = 16 * 1024 * 1024
+/** Lists that are remembered, one for each kind of host. A longer one is hardly that of a second host. */
+const LISTS_MAX = 128
+const LIST_BYTES_MAX = 64 * 1024
 
 type DefinedServer = { readonly companyId: string; readonly serverId: string }
 /** A list, and the bytes of the entry that it was read from. */
@@ -55,11 +53,7 @@ export class PendingDefinitions {
   /** Keys by the low word of their id, which is derived from them: the servers of a fleet have the same ones. */
   private readonly keys = new BoundedMap<number, SeriesDefinition>(KEYS_MAX)
   /** By the size of an entry's definitions, and the ids of its first and last series. */
-  private readonly lists = new LRUCache<string, ReadList>({
-    max: LISTS_MAX,
-    maxSize: LIST_BYTES_MAX,
-    sizeCalculation: ({ bytes, list }) => bytes.length + bytesOfList(list),
-  })
+  private readonly lists = new BoundedMap<string, ReadList>(LISTS_MAX)
 
   constructor(private readonly options: PendingDefinitionsOptions) {
     this.countMax = options.countMax ?? COUNT_MAX
@@ -92,7 +86,7 @@ export class PendingDefinitions {
     const known = this.lists.get(name)
     if (known && Buffer.compare(known.bytes, bytes) === 0) return known.list
     const list = definitionList(this.read(entries, unseen))
-    this.lists.set(name, { bytes: bytes.slice(), list })
+    if (bytes.length <= LIST_BYTES_MAX) this.lists.set(name, { bytes: bytes.slice(), list })
     return list
   }
 

@@ -1,9 +1,7 @@
-// What may become of an exception (decisions G-154, G-174, G-177): how many findings it may have, how long it
-// may hold, in which state it is decided, and that whoever asked for it does not approve it.
+// How many findings an exception may have, how long it may hold, and when people are told that it ends (decisions
+// G-154, G-174, G-177).
 import { DAY_MS } from '../../../../core/limits.ts'
-import { ApiError, invalidField } from '../../platform/http/api-error.ts'
-import { words } from '../../platform/http/api-texts.ts'
-import type { ExceptionRow } from './exception-list.ts'
+import { invalidField } from '../../platform/http/api-error.ts'
 
 const DAYS_MAX = 365
 /** The most findings of one request: all of them are named in one transaction. */
@@ -23,22 +21,4 @@ export function refuseExpiry({ type, expires_at }: Asked, nowMs: number): void {
   if (atMs <= nowMs) throw invalidField('expires_at', 'future')
   if (type === 'accepted' && atMs - nowMs > DAYS_MAX * DAY_MS)
     throw invalidField('expires_at', 'at_most_days', { days: DAYS_MAX })
-}
-
-export type Decision = 'approve' | 'reject' | 'withdraw'
-
-/** A pending one can be decided in any way; an approved one can only be withdrawn. */
-function checkState({ exception }: ExceptionRow, decision: Decision, nowMs: number): void {
-  const { status, expiresAt } = exception
-  const isOver = expiresAt !== null && expiresAt.getTime() <= nowMs
-  const state = status === 'pending' && isOver ? 'expired' : status
-  if (state === 'pending' || (state === 'approved' && decision === 'withdraw')) return
-  throw invalidField('status', 'state_refused', { state })
-}
-
-/** Who asked may reject or withdraw, and not approve. */
-export function refuseDecision(row: ExceptionRow, decision: Decision, userId: string, nowMs: number): void {
-  checkState(row, decision, nowMs)
-  if (decision === 'approve' && row.exception.requestedBy === userId)
-    throw new ApiError(403, 'forbidden', words('own_exception'))
 }

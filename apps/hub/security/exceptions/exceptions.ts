@@ -1,5 +1,6 @@
 // Requests to accept findings or to call them false, and what becomes of them: another person approves or rejects,
 // anybody who may manage withdraws, and time ends them (decisions G-154, G-174, G-177).
+
 import { randomUUID } from 'node:crypto'
 import { eq, type SQL, sql } from 'drizzle-orm'
 import { auditByHub, auditRequest } from '../../audit/audit.ts'
@@ -12,8 +13,9 @@ import { type FindingFilter, findingConditions } from '../findings/finding-filte
 import { hiddenKinds } from '../findings/hidden-kinds.ts'
 import { addNotice } from '../notices/notices.ts'
 import { changeFindings } from './exception-findings.ts'
-import { type Decision, FINDINGS_MAX, refuseDecision, refuseExpiry } from './exception-limits.ts'
+import { FINDINGS_MAX, refuseExpiry } from './exception-limits.ts'
 import { type ExceptionRow, exceptionCollection } from './exception-list.ts'
+import { type Decision, refuseDecision } from './reject-or-withdraw.ts'
 
 type ExceptionRequest = {
   readonly type: 'accepted' | 'false_positive'

@@ -1,7 +1,8 @@
 // Numbers and times as people of the page's language read them.
 import { signal } from '@preact/signals'
 import { localeOf } from '../words/words.ts'
-import { language, nowMs } from './session.ts'
+import { nowMs } from './hub-clock.ts'
+import { language } from './session.ts'
 
 const locale = localeOf(language)
 const number = (digits: number) =>

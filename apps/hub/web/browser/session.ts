@@ -1,24 +1,11 @@
 // Who is signed in, the company, and what the hub wrote into the document for the script.
 import { signal } from '@preact/signals'
-import type { DocumentData } from '../shell/document.ts'
 import { type Texts, textsIn, type WebParams } from '../words/words.ts'
-
-function documentData(): DocumentData {
-  const block = document.getElementById('data')
-  if (block === null) throw new Error('the document has no data')
-  return JSON.parse(block.textContent ?? '')
-}
-
-const data = documentData()
+import { data } from './document-data.ts'
 
 export const { language, user, company, companies, children, version, agentUrl } = data
 export const firstView = data.view
 export const workerUrl = data.worker
-
-/** How far the hub's clock is ahead of this one, in milliseconds. */
-const clockLeadMs = data.nowMs - Date.now()
-/** Now, by the hub's clock. */
-export const nowMs = (): number => Date.now() + clockLeadMs
 
 const permissions = new Set(data.permissions)
 /** Whether the viewer has a permission key. Without the right to act a button is absent. */

@@ -1,7 +1,8 @@
 // The data of a page, asked for once: under which key, when others may share the answer, and what is done about a
 // session that is over and about too many requests.
 import { type ApiFault, changeCount, faultOf, signedInAgain, unreachable, waitFor } from './api.ts'
-import { company, isSignedOut, language, nowMs } from './session.ts'
+import { nowMs } from './hub-clock.ts'
+import { company, isSignedOut, language } from './session.ts'
 
 export type Params = Readonly<Record<string, string | number | null | undefined>>
 

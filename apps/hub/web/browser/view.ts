@@ -7,7 +7,8 @@ import { viewOf } from '../address/site-map.ts'
 import { currentPage, currentSearch } from './address/router.ts'
 import { type ApiFault, changeCount } from './api.ts'
 import { follow, isPaused } from './connection/live.ts'
-import { firstView, nowMs } from './session.ts'
+import { nowMs } from './hub-clock.ts'
+import { firstView } from './session.ts'
 import { type Fetched, faultFrom, fetchView, keyOf, type Params, searchOf } from './view-request.ts'
 
 export type ViewState<T> = {

@@ -1,6 +1,7 @@
 // The tab's side of the stream: says which views it shows, takes what has changed, and knows how old the data is.
 import { computed, signal } from '@preact/signals'
-import { isSignedOut, nowMs, workerUrl } from '../session.ts'
+import { nowMs } from '../hub-clock.ts'
+import { isSignedOut, workerUrl } from '../session.ts'
 import type { TabMessage } from '../shared-worker.ts'
 import { type Shown, type StreamMessage, ViewStream } from './stream.ts'
 import { isLost, type StreamState } from './when-lost.ts'

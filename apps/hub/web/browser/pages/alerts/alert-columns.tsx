@@ -2,10 +2,11 @@
 import type { AlertFace } from '../../../views/alerts.ts'
 import { alertsWords } from '../../../words/alerts.ts'
 import { hrefTo } from '../../address/router.ts'
+import { nowMs } from '../../hub-clock.ts'
 import { StateMark } from '../../parts/state-mark.tsx'
 import type { Column } from '../../parts/table.tsx'
 import { Time } from '../../parts/time.tsx'
-import { may, nowMs, textsOf } from '../../session.ts'
+import { may, textsOf } from '../../session.ts'
 import { notesOf, readingOf, titleOf, toldOf } from './alert-face.tsx'
 
 const t = textsOf(alertsWords)

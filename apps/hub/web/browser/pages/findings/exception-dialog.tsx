@@ -2,11 +2,12 @@
 import { useState } from 'preact/hooks'
 import { findingsWords } from '../../../words/findings.ts'
 import { type ApiFault, send } from '../../api.ts'
+import { nowMs } from '../../hub-clock.ts'
 import { Dialog } from '../../parts/dialog.tsx'
 import { DialogForm } from '../../parts/dialog-form.tsx'
 import { SelectField, TextField } from '../../parts/field.tsx'
 import { say } from '../../parts/notice-line.tsx'
-import { nowMs, textsOf } from '../../session.ts'
+import { textsOf } from '../../session.ts'
 
 const t = textsOf(findingsWords)
 

@@ -1,6 +1,7 @@
 // Drafts kept in the browser, so that a closed tab or a lost session loses nothing that was typed.
 import { currentSearch } from '../../address/router.ts'
-import { company, nowMs } from '../../session.ts'
+import { nowMs } from '../../hub-clock.ts'
+import { company } from '../../session.ts'
 import type { Draft } from './draft.ts'
 
 /** `version`: of the rule that was edited; 0 for a new one. */

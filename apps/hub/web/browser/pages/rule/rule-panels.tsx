@@ -4,9 +4,10 @@ import type { RuleView } from '../../../views/rule.ts'
 import { rulesWords } from '../../../words/rules.ts'
 import { hrefTo } from '../../address/router.ts'
 import { duration, valueText, whenText } from '../../format.ts'
+import { nowMs } from '../../hub-clock.ts'
 import { StateMark } from '../../parts/state-mark.tsx'
 import { Time } from '../../parts/time.tsx'
-import { nowMs, textsOf } from '../../session.ts'
+import { textsOf } from '../../session.ts'
 import { actText, changedText, fieldText } from './version-text.ts'
 
 const t = textsOf(rulesWords)

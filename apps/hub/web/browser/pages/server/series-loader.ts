@@ -6,8 +6,8 @@ import type { GridSeries, SeriesView } from '../../../views/server/series.ts'
 import { type ApiFault, isObject } from '../../api.ts'
 import { connection } from '../../connection/live.ts'
 import { isUtc } from '../../format.ts'
+import { nowMs } from '../../hub-clock.ts'
 import { daysBefore } from '../../parts/chart/lines.ts'
-import { nowMs } from '../../session.ts'
 import { readView } from '../../view-request.ts'
 
 const METRICS_A_REQUEST = 6

@@ -8,11 +8,12 @@ import { serversWords } from '../../../words/servers.ts'
 import { shellWords } from '../../../words/shell.ts'
 import { type ApiFault, type ApiResult, send } from '../../api.ts'
 import { instantOfField, shownZone } from '../../format.ts'
+import { nowMs } from '../../hub-clock.ts'
 import { ConfirmDialog } from '../../parts/confirm-dialog.tsx'
 import { Dialog } from '../../parts/dialog.tsx'
 import { DialogForm } from '../../parts/dialog-form.tsx'
 import { SelectField, TextField } from '../../parts/field.tsx'
-import { may, nowMs, textsOf } from '../../session.ts'
+import { may, textsOf } from '../../session.ts'
 import type { ServerDialogProps } from './late-props.ts'
 
 const t = textsOf(serverDialogWords)

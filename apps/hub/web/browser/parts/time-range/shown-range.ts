@@ -1,7 +1,7 @@
 // The range of time that charts show: in the address, so that a link opens the same, and Back undoes each step.
 import { DEFAULT_FROM, isRelative, rangeOf, type TimeRange } from '../../../address/time-range.ts'
 import { param, setParams } from '../../address/router.ts'
-import { nowMs } from '../../session.ts'
+import { nowMs } from '../../hub-clock.ts'
 
 const RANGE_MIN_MS = 5 * 60_000
 const RANGE_MAX_MS = 400 * 86_400_000
