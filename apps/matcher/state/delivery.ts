@@ -59,13 +59,19 @@ export class Delivery {
   companiesWaiting(): string[] {
     const waiting = new Map(this.#parts.outbox.companies())
     for (const company of this.#resyncs.companies()) if (!waiting.has(company)) waiting.set(company, Infinity)
-    return [...waiting].sort((a, b) => a[1] - b[1]).map(([company]) => this.#companyId(company))
+    // Of a company that is purged nothing waits, also before memory has learnt it.
+    const purged = this.#parts.purged.all()
+    return [...waiting]
+      .filter(([company]) => !purged.has(company))
+      .sort((a, b) => a[1] - b[1])
+      .map(([company]) => this.#companyId(company))
   }
 
   async nextBatch(companyId: string): Promise<EventBatch | null> {
     const company = this.#parts.hosts.company(companyId)
     if (company === undefined) return null
     await this.#resyncs.makeNext(company, BATCH_EVENTS)
+    if (this.#parts.purged.get(company) !== undefined) return null
     const revision = this.#parts.eventsRevision(company)
     const hosts = new Map<number, HostRow | null>()
     const told = new Map<number, number>()

@@ -83,6 +83,17 @@ test('[MAT-207] [MAT-209] at the commit of its purge nothing of a company is rea
   await at.state.close()
 })
 
+test('[MAT-209] a report that is committed together with the purge of its company brings back nothing to send', async () => {
+  const at = await site()
+  const waiting: (readonly string[])[] = []
+  at.state.onWaiting(() => waiting.push(at.state.companiesWaiting()))
+  await Promise.all([at.send(7, report(['bash 5.2'])), at.state.purge(companyId(1), null)])
+  expect(waiting.length).toBeGreaterThan(0)
+  expect(waiting.filter(companies => String(companies) !== companyId(2))).toEqual([])
+  expect(await at.state.nextBatch(companyId(1))).toBeNull()
+  await at.state.close()
+})
+
 test('[MAT-207] killed behind the commit of a purge, the next start deletes the rest', async () => {
   const at = await site()
   await at.state.purge(companyId(1), null)
