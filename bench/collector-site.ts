@@ -96,6 +96,7 @@ const worker = await startWorker({
   },
 })
 wake = worker.wake
+wake()
 writeFileSync(join(dir, 'tokens.json'), JSON.stringify(tokens))
 writeFileSync(
   join(dir, 'ready.json'),

@@ -86,6 +86,8 @@ export async function startSiteCollector(
     onFailure: parts.onFailure,
   })
   wake = worker.wake
+  // For what was published since its threads looked at the bus.
+  wake()
   const heartbeat = startHeartbeat(parts, hub, ingest, worker)
   started.defer(() => heartbeat.stop())
   const ops = startOps(parts, metrics, worker, registry, bus)

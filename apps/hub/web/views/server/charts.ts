@@ -3,6 +3,7 @@
 import { sql } from 'drizzle-orm'
 import type { Operator, Severity } from '../../../../../core/alerting/rules/rule.ts'
 import { metricByName, type Unit } from '../../../../../core/series/catalogue.ts'
+import { metricOf } from '../../../../../core/series/metric-of-key.ts'
 import { askAlerting, askSeriesList } from '../../../servers/collector-questions.ts'
 import type { View } from '../view.ts'
 import { type CollectorState, shownServer } from './head.ts'
@@ -42,8 +43,6 @@ type RuleRow = {
   threshold: number
   recover_threshold: number | null
 }
-
-const metricOf = (seriesKey: string): string => seriesKey.split('{', 1)[0] ?? seriesKey
 
 export const serverChartsView: View<ChartsView> = {
   permissions: ['monitoring.view', 'servers.view'],

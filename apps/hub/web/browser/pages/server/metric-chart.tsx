@@ -1,5 +1,6 @@
 // The chart of a metric of a server: every series of it as a line of its own, with the rules that cover it and the
 // periods of its alerts.
+import { metricOf } from '../../../../../../core/series/metric-of-key.ts'
 import '../../charts-kit.ts'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
 import type { ServerAlert } from '../../../views/server/alerts.ts'
@@ -95,8 +96,6 @@ type Props = {
   /** A range was drawn; missing: all charts of the page show it. */
   readonly onRange?: (fromMs: number, toMs: number) => void
 }
-
-const metricOf = (seriesKey: string): string => seriesKey.split('{', 1)[0] ?? ''
 
 export function MetricChart({ chart, loader, alerts, note, ruleHref, compareHref, onRange = showRange }: Props) {
   const { metric, unit, labels, rules } = chart
