@@ -40,6 +40,12 @@ export function seriesId(full: string): SeriesId {
   return sha256Words(full)
 }
 
+/** The metric of a full key. */
+export function metricOf(full: string): string {
+  const labelsAt = full.indexOf('{')
+  return labelsAt < 0 ? full : full.slice(0, labelsAt)
+}
+
 /** The inverse of `fullSeriesKey`: metric and labels of a full key. Throws on text that is not one. */
 export function parseSeriesKey(full: string): { metric: string; labels: Record<string, string> } {
   const open = full.indexOf('{')

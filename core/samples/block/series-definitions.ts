@@ -1,6 +1,6 @@
 // Encodes definitions of series for the store. Servers of a fleet define the same series: what they define is held and
 // encoded once for all of them, and copied as bytes.
-import { metricOf } from '../../series/metric-of-key.ts'
+import { metricOf } from '../../series/series-key.ts'
 import type { NativeWriter } from './native-writer.ts'
 import { serverWords, WORDS_PER_SERVER } from './uuid-words.ts'
 

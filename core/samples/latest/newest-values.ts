@@ -4,8 +4,7 @@
 // store has been read for all servers (`load`), a server without an entry has no value. Memory is bounded; beyond the
 // bound the store is asked.
 import { limits } from '../../limits.ts'
-import { metricOf } from '../../series/metric-of-key.ts'
-import type { SeriesId } from '../../series/series-key.ts'
+import { metricOf, type SeriesId } from '../../series/series-key.ts'
 import type { BlockOwner, ServerPoints, WrittenPoints } from '../block/sample-block.ts'
 
 /** The newest value of a series of a server. */

@@ -11,8 +11,7 @@ import { type BufferedSource, idOf, nothingBuffered } from '../../../../core/sam
 import type { NewestValue, ServerName, StoredNewest } from '../../../../core/samples/latest/newest-values.ts'
 import { PointsOfSeries } from '../../../../core/samples/latest/series-points.ts'
 import { cellMs } from '../../../../core/samples/rollup/cell-width.ts'
-import { metricOf } from '../../../../core/series/metric-of-key.ts'
-import { parseSeriesKey } from '../../../../core/series/series-key.ts'
+import { metricOf, parseSeriesKey } from '../../../../core/series/series-key.ts'
 import type { ClickHouse } from './clickhouse.ts'
 
 /**

@@ -3,7 +3,7 @@
 import { sql } from 'drizzle-orm'
 import type { Operator, Severity } from '../../../../../core/alerting/rules/rule.ts'
 import { metricByName, type Unit } from '../../../../../core/series/catalogue.ts'
-import { metricOf } from '../../../../../core/series/metric-of-key.ts'
+import { metricOf } from '../../../../../core/series/series-key.ts'
 import { askAlerting, askSeriesList } from '../../../servers/collector-questions.ts'
 import type { View } from '../view.ts'
 import { type CollectorState, shownServer } from './head.ts'

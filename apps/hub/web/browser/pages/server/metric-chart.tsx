@@ -1,6 +1,5 @@
 // The chart of a metric of a server: every series of it as a line of its own, with the rules that cover it and the
 // periods of its alerts.
-import { metricOf } from '../../../../../../core/series/metric-of-key.ts'
 import '../../charts-kit.ts'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
 import type { ServerAlert } from '../../../views/server/alerts.ts'
@@ -115,7 +114,7 @@ export function MetricChart({ chart, loader, alerts, note, ruleHref, compareHref
   const periods = useMemo(
     () =>
       alerts
-        .filter(({ seriesKey }) => metricOf(seriesKey) === metric)
+        .filter(({ seriesKey }) => seriesKey === metric || seriesKey.startsWith(`${metric}{`))
         .map(({ openedAtMs, resolvedAtMs, severity }) => ({ fromMs: openedAtMs, toMs: resolvedAtMs, severity })),
     [alerts, metric],
   )
