@@ -100,7 +100,10 @@ async function initialise(
     `--pwfile=${isLinuxRoot(user) ? '/proc/self/fd/0' : passwordFile}`,
     '--auth=scram-sha-256',
     '--encoding=UTF8',
+    // Letters have capitals in every script; texts are ordered by code point, on every host alike.
     '--locale=C',
+    '--locale-provider=builtin',
+    '--builtin-locale=C.UTF-8',
     '--no-instructions',
   ]
   try {

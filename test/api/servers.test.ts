@@ -64,6 +64,15 @@ describe('records', () => {
     expect((await tenant.call('GET', `/servers/${id}`)).status).toBe(200)
   })
 
+  test('letters of every script have capitals: names are found, and taken, whatever their case', async () => {
+    const own = await hub.tenant()
+    await server({ name: 'Máy chủ ĐÀ NẴNG' }, own)
+    const { data } = (await own.call('GET', `/servers?search=${encodeURIComponent('đà nẵng')}`)).body
+    expect(data.map((item: Json) => item.name)).toEqual(['Máy chủ ĐÀ NẴNG'])
+    const refused = await own.call('POST', '/servers', { name: 'máy CHỦ đà nẵng' })
+    expect([refused.status, refused.body.errors?.name?.length]).toEqual([422, 1])
+  })
+
   test('[HSV-038] [HSV-039] [HAG-013] a change of status, subnet or datacenter raises version and number of its agents', async () => {
     const { id } = await server()
     const agentId = await agentOn(id)

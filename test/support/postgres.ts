@@ -53,7 +53,7 @@ export async function startTestPostgres(): Promise<TestPostgres> {
     persistent: true,
     createPostgresUser: isRoot,
     // As the all-in-one makes its database, whatever the language of the environment is.
-    initdbFlags: ['--encoding=UTF8', '--locale=C', ...CHEAP],
+    initdbFlags: ['--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8', ...CHEAP],
     postgresFlags: FLAGS.flatMap(flag => ['-c', flag]),
     onLog: () => {},
     onError: message => errors.push(String(message)),

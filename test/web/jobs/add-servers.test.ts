@@ -65,7 +65,7 @@ const counts = async (page: Page): Promise<Record<string, number>> => {
   return Object.fromEntries(states.map((state, index) => [state, Number.parseInt(texts[index] ?? '', 10)]))
 }
 const countsBecome = (page: Page, expected: Record<string, number>) =>
-  until(`the arrivals are ${JSON.stringify(expected)}`, async () => Bun.deepEquals(await counts(page), expected))
+  until(`the arrivals become ${JSON.stringify(expected)}`, async () => Bun.deepEquals(await counts(page), expected))
 const row = (page: Page, name: string) =>
   page
     .getByRole('table', { name: '4. Arrivals' })

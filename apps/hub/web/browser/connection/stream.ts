@@ -184,11 +184,16 @@ export class ViewStream {
     const held = this.held.get(key)
     if (held === undefined) return
     if (name === 'fault') this.tell({ type: 'fault', key, status })
-    if (name === 'same') this.tell({ type: 'same', key, madeAtMs })
+    if (name === 'same') {
+      // Only the order of its members changed: further changes are told from this version on.
+      held.version = version
+      this.tell({ type: 'same', key, madeAtMs })
+    }
     if (name !== 'view' && name !== 'patch') return
-    // A patch of another version than the one at hand would spoil it: the next stream brings the whole.
+    // A patch of another version than the one at hand would spoil it: another stream brings the whole.
     if (name === 'patch' && held.version !== from) {
       held.version = ''
+      this.restart()
       return
     }
     held.value = name === 'view' ? value : patched(held.value, patch)

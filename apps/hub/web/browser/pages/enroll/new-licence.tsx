@@ -192,7 +192,8 @@ async function make(wanted: Wanted, onAdded: (added: Added) => void): Promise<Ma
   })
   if (!made.ok && made.fault.errors.server_id !== undefined) return { ...NO_FAULTS, names: made.fault }
   if (!made.ok) return { ...NO_FAULTS, licence: made.fault }
-  return { id: made.body.data.id, token: made.body.token, since: wanted.since }
+  // One that is for a server alone awaits nobody who happened to be added in the same moment.
+  return { id: made.body.data.id, token: made.body.token, since: bound.body === null ? wanted.since : '' }
 }
 
 type NamesProps = {
