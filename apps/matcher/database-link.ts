@@ -7,7 +7,7 @@ import { type MatcherConfig, updateIntervalMs } from './config.ts'
 import { noDatabase } from './no-database.ts'
 import type { AdvisoryKey, MatcherState } from './state/state-types.ts'
 import type { MatcherMetrics } from './telemetry.ts'
-import { DatabaseFolder, type DatabaseVersion } from './vulndb/database-versions.ts'
+import { type DatabaseVersion, DatabaseVersions } from './vulndb/database-versions.ts'
 import { importCommand } from './vulndb/import/run-import.ts'
 import { changedKeys, changedKeysOfOpen, type OpenAdvisories, openAdvisories } from './vulndb/reader.ts'
 import { Updater } from './vulndb/updater.ts'
@@ -37,7 +37,7 @@ export class DatabaseLink {
   /** Opens the version that the state has in use, and tells the state of it. */
   constructor(private readonly parts: LinkParts) {
     const { config, state, metrics, log, nowMs } = parts
-    const folder = new DatabaseFolder(databaseFolder(config.data_dir))
+    const folder = new DatabaseVersions(databaseFolder(config.data_dir))
     this.currentFile = fileOf(folder, state.currentVersion())
     this.current = this.open(this.currentFile)
     const other = this.current === null ? null : folder.other()
@@ -135,7 +135,7 @@ export class DatabaseLink {
   }
 }
 
-function fileOf(folder: DatabaseFolder, version: number): string | null {
+function fileOf(folder: DatabaseVersions, version: number): string | null {
   const file = version > 0 ? folder.fileOf(version) : null
   return file !== null && existsSync(file) ? file : null
 }

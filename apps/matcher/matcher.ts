@@ -9,9 +9,9 @@ import { Cursors } from './admin/cursor.ts'
 import { matcherStatus } from './admin/status.ts'
 import type { MatcherConfig } from './config.ts'
 import type { DatabaseLink } from './database-link.ts'
-import { SettingsLink } from './hub-link/settings-freshness.ts'
+import { CompanySettingsCache } from './hub-link/settings-freshness.ts'
 import { type HubParts, startHubParts } from './hub-parts.ts'
-import { ScanLimits } from './scan-api/call-rates.ts'
+import { CallRates } from './scan-api/call-rates.ts'
 import { startScanApi } from './scan-api/scan-api.ts'
 import type { MatcherState } from './state/state-types.ts'
 import { type MatcherMetrics, showState } from './telemetry.ts'
@@ -111,12 +111,12 @@ export function startMatcher(parts: MatcherParts): RunningMatcher {
   const { config, state, database, metrics, log, nowMs } = parts
   const tokens: Tokens = { admin: adminTokensOf(config), hub: config['hub.token'] ?? '' }
   const hubParts = startHubParts({ config, token: () => tokens.hub, state, metrics, log, nowMs })
-  const settings = new SettingsLink({ state, hub: hubParts?.hub ?? null, log, nowMs })
+  const settings = new CompanySettingsCache({ state, hub: hubParts?.hub ?? null, log, nowMs })
   const scan = startScanApi({
     config,
     state,
     hub: hubParts?.hub ?? null,
-    limits: new ScanLimits(config, nowMs),
+    limits: new CallRates(config, nowMs),
     proxies: new TrustedProxies(config.trusted_proxies),
     settingsOf: companyId => settings.of(companyId),
     onSeen: (hostId, version, atMs) => hubParts?.seen.note(hostId, version, atMs),

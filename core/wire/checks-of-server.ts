@@ -1,5 +1,6 @@
 // Which checks a server runs (document 1 "Check sync envelope"; decision G-52): those of the feed that are valid,
 // enabled and cover it, and of more than an agent gets the first ones by their ids.
+import type { RawCheck } from '../agent/check.ts'
 import { isObject } from '../json-object.ts'
 import { limits } from '../limits.ts'
 
@@ -7,17 +8,7 @@ const checkTypes = ['service', 'port', 'tcp', 'http', 'cert'] as const
 type CheckType = (typeof checkTypes)[number]
 
 /** A check as the agent is given it: only the fields of its type are set. */
-export type AgentCheck = {
-  readonly id: string
-  readonly type: CheckType
-  readonly name: string
-  readonly target: string
-  readonly port: number
-  readonly proto: string
-  readonly url: string
-  readonly expectStatus: number
-  readonly timeoutSeconds: number
-}
+export type AgentCheck = RawCheck & { readonly type: CheckType }
 
 /** A raw record of the checks feed. */
 export type CheckRecord = { readonly id: string; readonly sync_version: number } & Readonly<Record<string, unknown>>

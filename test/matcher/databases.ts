@@ -2,7 +2,7 @@
 import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { databaseFolder } from '../../apps/matcher/database-link.ts'
-import { DatabaseFolder } from '../../apps/matcher/vulndb/database-versions.ts'
+import { DatabaseVersions } from '../../apps/matcher/vulndb/database-versions.ts'
 import { buildOf } from './vulndb/support.ts'
 
 /** Source package → vulnerability → version in which bookworm has fixed it; null: no fix. */
@@ -30,7 +30,7 @@ export const nameDatabase = (dir: string, fixes: Fixes): Promise<number> =>
 
 /** The same of whole sources, by name: their files, as each source publishes them. */
 export async function nameSources(dir: string, sources: Parameters<typeof buildOf>[0]): Promise<number> {
-  const folder = new DatabaseFolder(databaseFolder(dir))
+  const folder = new DatabaseVersions(databaseFolder(dir))
   return folder.exclusively(async () => {
     const version = folder.nextVersion(Date.now())
     const previous = folder.current()?.file

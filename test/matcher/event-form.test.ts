@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { databaseFolder } from '../../apps/matcher/database-link.ts'
-import { DatabaseFolder } from '../../apps/matcher/vulndb/database-versions.ts'
+import { DatabaseVersions } from '../../apps/matcher/vulndb/database-versions.ts'
 import type { FindingPayload, SecurityEvent } from '../../core/matching/finding-event.ts'
 import { until } from '../support/until.ts'
 import { Rig } from './rig.ts'
@@ -33,7 +33,7 @@ let events: SecurityEvent[]
 let seen: FindingPayload[]
 
 async function prepare(dir: string): Promise<void> {
-  const folder = new DatabaseFolder(databaseFolder(dir))
+  const folder = new DatabaseVersions(databaseFolder(dir))
   await folder.exclusively(async () => {
     const version = folder.nextVersion(Date.now())
     using built = await buildOf({ debian: { 'tracker.json': tracker }, alpine: { 'main.json': secdb } }, { version })

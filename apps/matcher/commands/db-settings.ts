@@ -5,7 +5,7 @@ import { osOf } from '../../../core/matching/os-release.ts'
 import { releaseOf } from '../../../core/matching/whose-advisories.ts'
 import { loadConfig, type MatcherConfig } from '../config.ts'
 import { databaseFolder } from '../database-link.ts'
-import { DatabaseFolder } from '../vulndb/database-versions.ts'
+import { DatabaseVersions } from '../vulndb/database-versions.ts'
 import { sourceOfDistro } from '../vulndb/sources/catalogue.ts'
 import { databaseStatus } from '../vulndb/status.ts'
 
@@ -22,7 +22,7 @@ function ownDistro(config: MatcherConfig): string {
 
 /** What an update without names fetches: what is there already, else the source of this host's distribution. */
 function sourcesOfFolder(folder: string, config: MatcherConfig): readonly string[] {
-  const { sources } = databaseStatus(new DatabaseFolder(folder), Date.now())
+  const { sources } = databaseStatus(new DatabaseVersions(folder), Date.now())
   if (sources.length > 0) return sources.map(({ name }) => name)
   return [sourceOfDistro(ownDistro(config)) ?? []].flat()
 }

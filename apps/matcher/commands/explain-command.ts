@@ -10,7 +10,7 @@ import { loadConfig, stateOptionsOf } from '../config.ts'
 import { databaseFolder } from '../database-link.ts'
 import { noDatabase } from '../no-database.ts'
 import type { StoredHost } from '../state/state-types.ts'
-import { DatabaseFolder } from '../vulndb/database-versions.ts'
+import { DatabaseVersions } from '../vulndb/database-versions.ts'
 import { openAdvisories } from '../vulndb/reader.ts'
 import { nowOf } from './match-command.ts'
 import { callState } from './state-commands.ts'
@@ -27,7 +27,7 @@ type ExplainFlags = {
 
 /** The database that the matcher of this directory uses. */
 function readerOf(dataDir: string): AdvisoryReader & { close?(): void } {
-  const current = new DatabaseFolder(databaseFolder(dataDir)).current()
+  const current = new DatabaseVersions(databaseFolder(dataDir)).current()
   return current === null ? noDatabase : openAdvisories(current.file)
 }
 

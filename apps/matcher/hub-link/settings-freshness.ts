@@ -41,7 +41,7 @@ function settingsOf(data: unknown, companyId: string, nowMs: number): Omit<Compa
   }
 }
 
-export class SettingsLink {
+export class CompanySettingsCache {
   private readonly pulls = new Map<string, Promise<void>>()
   private readonly failedAtMs = new Map<string, number>()
 

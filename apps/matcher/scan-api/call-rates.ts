@@ -8,7 +8,7 @@ const FAILURES_WINDOW_MS = 10 * MINUTE_MS
 
 type LimitKeys = Pick<MatcherConfig, 'limits.enroll_per_minute' | 'limits.enroll_failures' | 'limits.host_per_minute'>
 
-export class ScanLimits {
+export class CallRates {
   private readonly enrollments: FixedWindows
   private readonly wrongCodes: FixedWindows
   private readonly calls: FixedWindows

@@ -5,13 +5,13 @@ import type { MatcherConfig } from '../config.ts'
 import type { MatcherHub } from '../hub-link/matcher-hub.ts'
 import type { CompanySettings, MatcherState } from '../state/state-types.ts'
 import type { MatcherMetrics } from '../telemetry.ts'
-import type { ScanLimits } from './call-rates.ts'
+import type { CallRates } from './call-rates.ts'
 
 export type ScanContext = {
   readonly config: MatcherConfig
   readonly state: MatcherState
   readonly hub: MatcherHub | null
-  readonly limits: ScanLimits
+  readonly limits: CallRates
   readonly proxies: TrustedProxies
   /** The settings of a company as last known, asked for where they are old; null for one never seen. */
   readonly settingsOf: (companyId: string) => Promise<CompanySettings | null>

@@ -7,7 +7,7 @@ import { printable } from '../../../core/printable.ts'
 import { readKeyFile, writeBundle } from './bundle.ts'
 import { checkFile } from './check-file.ts'
 import { BUNDLE_BYTES_MAX, isDatabaseFile } from './database-file.ts'
-import { DatabaseFolder } from './database-versions.ts'
+import { DatabaseVersions } from './database-versions.ts'
 import { FETCH_DEFAULTS } from './fetch-file.ts'
 import { WORKER_COMMAND } from './import/job.ts'
 import { importCommand } from './import/run-import.ts'
@@ -49,7 +49,7 @@ async function guarded(work: () => Promise<void>): Promise<void> {
   }
 }
 
-const folderOf = (settings: DbSettings): DatabaseFolder => new DatabaseFolder(settings.folder)
+const folderOf = (settings: DbSettings): DatabaseVersions => new DatabaseVersions(settings.folder)
 
 async function updateOnce(
   settings: DbSettings,
@@ -171,7 +171,7 @@ export function registerDbCommands(program: Command, load: LoadDbSettings): void
       guarded(async () => {
         const { publicKeyFile, folder } = settings(flags)
         const { version } = await importBundle({
-          folder: new DatabaseFolder(folder),
+          folder: new DatabaseVersions(folder),
           bundleFile: file,
           publicKeyPem: publicKeyFile === null ? null : readKeyFile(publicKeyFile),
           bytesMax: BUNDLE_BYTES_MAX,

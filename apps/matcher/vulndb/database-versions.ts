@@ -44,7 +44,7 @@ function readJson(path: string): unknown {
 
 const numberOf = (value: unknown): number => (typeof value === 'number' && Number.isSafeInteger(value) ? value : 0)
 
-export class DatabaseFolder {
+export class DatabaseVersions {
   constructor(readonly path: string) {}
 
   fileOf(version: number): string {

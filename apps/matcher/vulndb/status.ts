@@ -1,5 +1,5 @@
 // What `db status` and the matcher's own status say of the database (MAT-060, 064, 087).
-import type { DatabaseFolder } from './database-versions.ts'
+import type { DatabaseVersions } from './database-versions.ts'
 import type { SourceRow } from './import/write-file.ts'
 import { openAdvisories } from './reader.ts'
 
@@ -39,7 +39,7 @@ function joined(name: string, parts: readonly SourceRow[], nowMs: number, fault:
   }
 }
 
-export function databaseStatus(folder: DatabaseFolder, nowMs: number): DatabaseStatus {
+export function databaseStatus(folder: DatabaseVersions, nowMs: number): DatabaseStatus {
   const current = folder.current()
   const { checkedAtMs, faults } = folder.notes()
   const reader = current === null ? null : openAdvisories(current.file)

@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync, renameSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { bundleVersion } from './bundle.ts'
-import { type DatabaseFolder, type DatabaseVersion, setVersion } from './database-versions.ts'
+import { type DatabaseVersion, type DatabaseVersions, setVersion } from './database-versions.ts'
 import type { FetchOptions } from './fetch-file.ts'
 import { fetchSource } from './fetch-source.ts'
 import type { BuildOutcome, SourceInput, SourceOutcome, UnpackOutcome } from './import/job.ts'
@@ -22,7 +22,7 @@ export type Wanted = {
 }
 
 type UpdateRequest = {
-  readonly folder: DatabaseFolder
+  readonly folder: DatabaseVersions
   readonly wanted: readonly Wanted[]
   readonly acceptShrink: boolean
   readonly mirror: string | null
@@ -208,7 +208,7 @@ export async function buildFile(
 }
 
 type BundleRequest = {
-  readonly folder: DatabaseFolder
+  readonly folder: DatabaseVersions
   readonly bundleFile: string
   readonly publicKeyPem: string | null
   readonly bytesMax: number

@@ -1,7 +1,7 @@
 // Keeps the database of a running matcher new (MAT-061, 062, 064, 255): fetches at intervals with jitter, fetches a
 // distribution's source once a host of it reported, tries failed sources again ever later, and tells whenever another
 // version is in use, also when a command of this host made it.
-import { DatabaseFolder, type DatabaseVersion, ImportRunning } from './database-versions.ts'
+import { type DatabaseVersion, DatabaseVersions, ImportRunning } from './database-versions.ts'
 import { FETCH_DEFAULTS } from './fetch-file.ts'
 import { type DatabaseStatus, databaseStatus } from './status.ts'
 import { importBundle, type UpdateResult, update } from './update.ts'
@@ -74,7 +74,7 @@ function faultText(faults: Readonly<Record<string, string>>): string | null {
 }
 
 export class Updater {
-  private readonly folder: DatabaseFolder
+  private readonly folder: DatabaseVersions
   private readonly abort = new AbortController()
   private timer: ReturnType<typeof setInterval> | undefined
   private used: DatabaseVersion | null = null
@@ -93,7 +93,7 @@ export class Updater {
   private readonly asked = new Set<string>()
 
   constructor(private readonly options: UpdaterOptions) {
-    this.folder = new DatabaseFolder(options.folder)
+    this.folder = new DatabaseVersions(options.folder)
   }
 
   /** The version in use now, to open before `start`; from then on `onSwitch` tells of others. */

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { DatabaseFolder } from '../../../apps/matcher/vulndb/database-versions.ts'
+import { DatabaseVersions } from '../../../apps/matcher/vulndb/database-versions.ts'
 import { FETCH_DEFAULTS, type Fetched, fetchFile } from '../../../apps/matcher/vulndb/fetch-file.ts'
 import { openAdvisories } from '../../../apps/matcher/vulndb/reader.ts'
 import { sourceNamed } from '../../../apps/matcher/vulndb/sources/catalogue.ts'
@@ -192,7 +192,7 @@ describe('a source that turns bad', () => {
 
   test('[MAT-063] [MAT-064] [MAT-065] [MAT-066] whatever it answers: the version in use and its rows stay, and the fault is told', async () => {
     using scratch = scratchFolder()
-    const folder = new DatabaseFolder(join(scratch.path, 'vulndb'))
+    const folder = new DatabaseVersions(join(scratch.path, 'vulndb'))
     let answer: Answer = () => new Response(tracker(10))
     await withServer(
       request => answer(request),
@@ -241,7 +241,7 @@ test('[MAT-064] a source of which no part is where it should be is at fault, not
       isThere && request.url.endsWith('/v3.20/main.json') ? Response.json(secdb) : new Response('', { status: 404 })
     return withServer(answer, url =>
       update({
-        folder: new DatabaseFolder(scratch.path),
+        folder: new DatabaseVersions(scratch.path),
         wanted: [{ source: 'alpine', from: null }],
         acceptShrink: false,
         mirror: url,
@@ -296,7 +296,7 @@ describe("Red Hat's files", () => {
     return Buffer.concat([...blocks, Buffer.alloc(1024)])
   }
 
-  const updateFrom = async (folder: DatabaseFolder, url: string): Promise<UpdateResult> =>
+  const updateFrom = async (folder: DatabaseVersions, url: string): Promise<UpdateResult> =>
     await update({
       folder,
       wanted: [{ source: 'redhat', from: { url } }],
@@ -309,7 +309,7 @@ describe("Red Hat's files", () => {
 
   test('[MAT-084] the archive comes first, then only what changed and was deleted since', async () => {
     using scratch = scratchFolder()
-    const folder = new DatabaseFolder(join(scratch.path, 'vulndb'))
+    const folder = new DatabaseVersions(join(scratch.path, 'vulndb'))
     let changes = '"2024/cve-2024-0001.json","2026-11-01T10:00:00+00:00"\n'
     let deletions = ''
     const files: Record<string, () => string | Uint8Array> = {

@@ -4,7 +4,7 @@ import { expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { checkFile } from '../../../apps/matcher/vulndb/check-file.ts'
-import { DatabaseFolder } from '../../../apps/matcher/vulndb/database-versions.ts'
+import { DatabaseVersions } from '../../../apps/matcher/vulndb/database-versions.ts'
 import { openAdvisories } from '../../../apps/matcher/vulndb/reader.ts'
 import { runDb, scratchFolder, writeTree } from './support.ts'
 
@@ -20,7 +20,7 @@ const tracker = (version: string): unknown =>
   )
 
 /** What the version in use says; throws when there is none or it is not whole. */
-function fixOf(folder: DatabaseFolder): string {
+function fixOf(folder: DatabaseVersions): string {
   const current = folder.current()
   if (current === null) throw new Error('no version is in use')
   expect(checkFile(current.file)).toBe(current.version)
@@ -42,7 +42,7 @@ async function killedAfter(args: readonly string[], delayMs: number): Promise<vo
 test('[MAT-071] [MAT-072] an import that is killed at any instant leaves the old version or the new one, and the next goes on', async () => {
   using scratch = scratchFolder()
   const data = join(scratch.path, 'data')
-  const folder = new DatabaseFolder(join(data, 'vulndb'))
+  const folder = new DatabaseVersions(join(data, 'vulndb'))
   const at = (name: string): string => join(scratch.path, name)
   const versions = Array.from({ length: KILLS + 2 }, (_, index) => `${index + 1}-1`)
   writeTree(scratch.path, Object.fromEntries(versions.map(version => [`${version}.json`, tracker(version)])))

@@ -1,7 +1,7 @@
 // The updater of a running matcher, against a scripted server and the real process of an import.
 import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { DatabaseFolder } from '../../../apps/matcher/vulndb/database-versions.ts'
+import { DatabaseVersions } from '../../../apps/matcher/vulndb/database-versions.ts'
 import { FETCH_DEFAULTS } from '../../../apps/matcher/vulndb/fetch-file.ts'
 import { update } from '../../../apps/matcher/vulndb/update.ts'
 import { Updater } from '../../../apps/matcher/vulndb/updater.ts'
@@ -122,7 +122,7 @@ describe('the updater', () => {
     writeTree(scratch.path, { 'one.json': tracker('1-1') })
     const startedMs = performance.now()
     const { sources } = await update({
-      folder: new DatabaseFolder(join(scratch.path, 'vulndb')),
+      folder: new DatabaseVersions(join(scratch.path, 'vulndb')),
       wanted: [{ source: 'debian', from: { file: join(scratch.path, 'one.json') } }],
       acceptShrink: false,
       mirror: null,
@@ -249,7 +249,7 @@ describe('the updater', () => {
 
   test('one import at a time: a command that meets another says so', async () => {
     using scratch = scratchFolder()
-    const folder = new DatabaseFolder(join(scratch.path, 'vulndb'))
+    const folder = new DatabaseVersions(join(scratch.path, 'vulndb'))
     writeTree(scratch.path, { 'one.json': tracker('1-1') })
     await folder.exclusively(async () => {
       const ran = await runDb([
