@@ -1,4 +1,5 @@
-// The browser's end of the stream: what a tab is told when the hub's answers and what is at hand do not follow each other.
+// The browser's end of the stream: what a tab is told when the hub's answers and what is at hand do not follow each
+// other.
 import { afterEach, expect, test } from 'bun:test'
 import { type StreamMessage, ViewStream } from '../../apps/hub/web/browser/connection/stream.ts'
 import { until } from '../support/until.ts'
