@@ -31,6 +31,8 @@ export const limits = {
   pointAgeMaxMs: 24 * HOUR_MS,
   pointAheadMaxMs: 5 * MINUTE_MS,
   warningsPerAckMax: 20,
+  /** What is kept of a warning that an agent gives of itself. */
+  agentWarningCharsMax: 500,
 
   metricsPerMinute: 4,
   metricsBurst: 10,

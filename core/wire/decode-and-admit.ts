@@ -23,7 +23,10 @@ const TAG_ENTRY_KEY = 0x0a
 const TAG_ENTRY_VALUE = 0x12
 const TAG_POINT_TS = 0x08
 const TAG_POINT_VALUE = 0x11
+const TAG_STATS_BUFFER_BYTES = 0x10
+const TAG_STATS_BUFFER_BATCHES = 0x18
 const TAG_STATS_INTERVAL = 0x30
+const TAG_STATS_WARNING = 0x52
 
 /**
  * Length of a plain point: its tag and length, the tag and six bytes of its time, the tag and eight bytes of its value.
@@ -43,10 +46,26 @@ const PLAIN_POINT_C = 0x1100
 /** Why a whole request is refused. */
 export type DecodeRefusal = 'malformed' | 'too_many_points' | 'too_many_series'
 
-/**
- * The fields of a batch beside its samples. seq is a uint64: `seq` is exact below 2^53, `seqLow` and `seqHigh` always.
- */
-type BatchHeader = { seq: number; seqLow: number; seqHigh: number; sentAtMs: number; intervalSeconds: number }
+/** The fields of a batch beside its samples. */
+type BatchHeader = {
+  /** A uint64: `seq` is exact below 2^53, `seqLow` and `seqHigh` always. */
+  seq: number
+  seqLow: number
+  seqHigh: number
+  sentAtMs: number
+  intervalSeconds: number
+  /** What the agent's buffer holds, with what this batch brings; -1: the agent says nothing of itself. */
+  bufferBytes: number
+  bufferBatches: number
+  /** Where the last warning of the agent stands in the bytes of the batch; 0: it has none. */
+  warningAt: number
+  warningBytes: number
+}
+
+const emptyHeader = (): BatchHeader => ({
+  ...{ seq: 0, seqLow: 0, seqHigh: 0, sentAtMs: 0, intervalSeconds: 0 },
+  ...{ bufferBytes: -1, bufferBatches: 0, warningAt: 0, warningBytes: 0 },
+})
 
 /** A series whose name and labels were parsed, and whether a label was removed or cut; or why it is refused. */
 type ParsedOrRefused = (ParsedSeries & { readonly isNoted?: boolean }) | { readonly refused: DropReason }
@@ -76,7 +95,7 @@ export class BatchDecoder {
   private lastPointB = 0
   private lastPointC = 0
   private lastPointMs = 0
-  readonly header: BatchHeader = { seq: 0, seqLow: 0, seqHigh: 0, sentAtMs: 0, intervalSeconds: 0 }
+  readonly header = emptyHeader()
 
   /** A request may have at most as many series as points, since a series without a point is useless. */
   private readonly seriesMax: number
@@ -96,11 +115,7 @@ export class BatchDecoder {
     const { batch, cursor, header } = this
     batch.clear()
     cursor.open(bytes)
-    header.seq = 0
-    header.seqLow = 0
-    header.seqHigh = 0
-    header.sentAtMs = 0
-    header.intervalSeconds = 0
+    this.clearHeader()
     this.pointsSeen = 0
     this.seriesLeft = this.seriesMax
     this.fieldsLeft = requestLimits.fieldsPerRequestMax
@@ -146,6 +161,19 @@ export class BatchDecoder {
     return refusal
   }
 
+  private clearHeader(): void {
+    const { header } = this
+    header.seq = 0
+    header.seqLow = 0
+    header.seqHigh = 0
+    header.sentAtMs = 0
+    header.intervalSeconds = 0
+    header.bufferBytes = -1
+    header.bufferBatches = 0
+    header.warningAt = 0
+    header.warningBytes = 0
+  }
+
   private refusal(end: number): DecodeRefusal | null {
     const { cursor } = this
     if (this.seriesLeft < 0 || this.fieldsLeft < 0) return 'too_many_series'
@@ -182,13 +210,22 @@ export class BatchDecoder {
     this.cursor.skip(tag, end)
   }
 
+  /** What the agent says of itself. Of its warnings the place of the last one: text is made of it by who needs it. */
   private stats(end: number): void {
     const { cursor, header } = this
+    if (header.bufferBytes < 0) header.bufferBytes = 0
     while (cursor.position < end && !cursor.failed) {
       const tag = cursor.tag()
       this.countField()
       if (tag === TAG_STATS_INTERVAL) header.intervalSeconds = cursor.uint32()
-      else cursor.skip(tag, end)
+      else if (tag === TAG_STATS_BUFFER_BYTES) header.bufferBytes = cursor.uint64()
+      else if (tag === TAG_STATS_BUFFER_BATCHES) header.bufferBatches = cursor.uint32()
+      else if (tag === TAG_STATS_WARNING) {
+        const warningEnd = cursor.lengthEnd(end)
+        header.warningAt = cursor.position
+        header.warningBytes = warningEnd - cursor.position
+        cursor.position = warningEnd
+      } else cursor.skip(tag, end)
     }
     if (cursor.position !== end) cursor.failed = true
   }

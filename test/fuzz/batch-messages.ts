@@ -168,12 +168,12 @@ function series(nowMs: number, random: Random): Bytes {
 }
 
 function stats(random: Random): Bytes {
-  const fields = [
-    integer(1, 1000n, random),
-    double(7, 1.5, random),
-    text(9, 'etag', random),
-    text(10, 'a warning', random),
-  ]
+  const fields = [integer(1, 1000n, random), double(7, 1.5, random), text(9, 'etag', random)]
+  for (let index = random.below(3); index > 0; index--)
+    fields.push(text(10, random.pick(['a warning', '', 'warnung: ü', 'w'.repeat(200)]), random))
+  if (random.chance(0.8))
+    fields.push(integer(2, random.pick([0n, 4096n, 2n ** 32n, 2n ** 53n, 2n ** 64n - 1n]), random))
+  if (random.chance(0.8)) fields.push(integer(3, BigInt(random.pick([0, 1, 300, 4_294_967_295])), random))
   if (random.chance(0.9)) fields.push(integer(6, BigInt(random.pick([0, 10, 30, 300, 4_294_967_295])), random))
   if (random.chance(0.05)) fields.push(unknown(random))
   return random.shuffle(fields).flat()

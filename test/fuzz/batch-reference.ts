@@ -123,6 +123,11 @@ export type Outcome = {
   readonly seq: string
   readonly sentAtMs: number
   readonly intervalSeconds: number
+  /** -1: the agent says nothing of itself. */
+  readonly bufferBytes: number
+  readonly bufferBatches: number
+  /** The last warning of the agent; null: it has none. */
+  readonly agentWarning: string | null
   /** `key @ time = value`, in order. */
   readonly points: readonly string[]
   readonly dropped: Readonly<Record<string, number>>
@@ -149,6 +154,9 @@ export class ReferenceAgent {
       seq: batch.seq.toString(),
       sentAtMs: Number(batch.sentAtMs),
       intervalSeconds: batch.stats?.intervalSeconds ?? 0,
+      bufferBytes: Number(batch.stats?.bufferBytes ?? -1),
+      bufferBatches: batch.stats?.bufferBatches ?? 0,
+      agentWarning: batch.stats?.warnings.at(-1) ?? null,
     }
     if (seen > this.limits.pointsMax) {
       this.keys = before

@@ -19,6 +19,7 @@ const limits = {
   pointAheadMaxMs: 300_000,
 }
 const BATCHES_AN_AGENT = 12
+const utf8 = new TextDecoder('utf-8', { ignoreBOM: true })
 
 /** The decoder with the memory of the worker beside it: which key an id means, learnt from definitions alone. */
 class Subject {
@@ -56,6 +57,12 @@ class Subject {
       seq: seq.toString(),
       sentAtMs: header.sentAtMs,
       intervalSeconds: header.intervalSeconds,
+      bufferBytes: header.bufferBytes,
+      bufferBatches: header.bufferBatches,
+      agentWarning:
+        header.warningAt === 0
+          ? null
+          : utf8.decode(bytes.subarray(header.warningAt, header.warningAt + header.warningBytes)),
       points,
       dropped: refusal ? {} : { ...report.dropped },
       droppedPoints: refusal ? 0 : report.droppedPoints,
