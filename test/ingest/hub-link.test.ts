@@ -41,6 +41,9 @@ afterEach(async () => {
   rmSync(directory, { recursive: true, force: true })
 })
 
+/** Of agents that say nothing of themselves. */
+const statement: SeenAgent['statement'] = { bufferBytes: -1, bufferBatches: 0, lastWarning: '', lastWarningAtMs: 0 }
+
 const makeClient = (changes: Partial<ConstructorParameters<typeof HubClient>[0]> = {}) =>
   new HubClient({
     url: hub.url,
@@ -280,6 +283,7 @@ test('an agent that is new, or was silent for long, is told of at once; the othe
     lastSeenAtMs: 0,
     agentVersion: '',
     protoVersion: 0,
+    statement,
     isUnreported: false,
   })
   const sees = (seen: SeenAgent, atMs: number) => Object.assign(seen, { lastSeenAtMs: atMs, isUnreported: true })
@@ -312,6 +316,7 @@ test('at most 1000 agents go in a report, and what the hub did not take is news 
     lastSeenAtMs: 1,
     agentVersion: '',
     protoVersion: 0,
+    statement,
     isUnreported: true,
   }))
   const reporter = new SeenReporter({ agents: () => agents, hub: makeClient(), log, intervalMs: 3_600_000 })
@@ -325,12 +330,40 @@ test('at most 1000 agents go in a report, and what the hub did not take is news 
   ])
 })
 
+test('[SYNC-040] so many warnings go in a report, the others in the next, each once', async () => {
+  const agents: SeenAgent[] = Array.from({ length: 300 }, (_, index) => ({
+    record: { agentId: id(`w${index}`) },
+    lastSeenAtMs: 1,
+    agentVersion: '',
+    protoVersion: 0,
+    statement: { bufferBytes: 0, bufferBatches: 0, lastWarning: 'w', lastWarningAtMs: 1 },
+    isUnreported: true,
+  }))
+  const reporter = new SeenReporter({ agents: () => agents, hub: makeClient(), log, intervalMs: 3_600_000 })
+  hub.script = () => (hub.requests.length === 1 ? hub.error(503, 'unavailable') : null)
+  for (let report = 0; report < 4; report++) {
+    for (const agent of agents) agent.isUnreported = true
+    await reporter.report()
+  }
+  await reporter.stop()
+  const told = (member: string) =>
+    hub
+      .to('/agents/seen')
+      .map(({ body }) => (body as { agents: Record<string, unknown>[] }).agents.filter(each => member in each).length)
+  // The first report was not taken.
+  expect([told('last_warning'), told('buffer_bytes')]).toEqual([
+    [200, 200, 100, 0],
+    [300, 300, 0, 0],
+  ])
+})
+
 test('[SYNC-040] [SYNC-042] one agent that the hub refuses, or that says nothing readable of itself, does not cost the others their report', async () => {
   const agents: SeenAgent[] = Array.from({ length: 700 }, (_, index) => ({
     record: { agentId: id(`agent-${index}`) },
     lastSeenAtMs: Date.now(),
     agentVersion: ['\u00a0', '1.0.0\u00ff', '', '2.0.0'][index] ?? '1.0.0',
     protoVersion: 1,
+    statement,
     isUnreported: true,
   }))
   const bad = new Set([id('agent-5'), id('agent-600')])

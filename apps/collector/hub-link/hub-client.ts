@@ -25,6 +25,10 @@ export type SeenEntry = {
   readonly last_seen_at: string
   readonly agent_version?: string
   readonly proto_version?: number
+  readonly buffer_bytes?: number
+  readonly buffer_batches?: number
+  readonly last_warning?: string
+  readonly last_warning_at?: string
 }
 export type HeartbeatBody = {
   readonly version: string

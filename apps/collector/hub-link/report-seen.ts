@@ -1,6 +1,6 @@
 // Reports to the hub which agents were seen, about once a minute (document 1 "/agents/seen"; decisions G-31, G-39,
 // G-40). An agent that is new, or was silent for long, is reported at once, since the hub would show it as unknown or
-// down for up to a minute more.
+// down for up to a minute more. What agents say of themselves goes with it where it is news: of most it never is.
 import type { Logger } from 'pino'
 import { limits } from '../../../core/limits.ts'
 import { describeResponse, type HubResponse } from '../../hub-link/hub-connection.ts'
@@ -12,8 +12,21 @@ export type SeenAgent = {
   readonly lastSeenAtMs: number
   readonly agentVersion: string
   readonly protoVersion: number
+  readonly statement: SeenStatement
   isUnreported: boolean
 }
+
+/** What an agent says of itself; `bufferBytes` is -1 while it says nothing, `lastWarning` '' while there was none. */
+type SeenStatement = {
+  readonly bufferBytes: number
+  readonly bufferBatches: number
+  readonly lastWarning: string
+  readonly lastWarningAtMs: number
+}
+
+/** What the hub was told of an agent, and up to when it was told that it was seen. */
+type Told = SeenStatement & { readonly seenMs: number }
+const NOTHING_TOLD: Told = { seenMs: 0, bufferBytes: -1, bufferBatches: 0, lastWarning: '', lastWarningAtMs: 0 }
 
 /** How often agents that must be reported at once are searched for. */
 const POLL_MS = 2_000
@@ -21,6 +34,8 @@ const POLL_MS = 2_000
 const SILENT_MS = 2 * limits.seenIntervalMs
 /** How often the pages of one report are halved to find the faulty agents: finding one takes about ten. */
 const SPLITS_MAX = 100
+/** Warnings are long beside all else: so many go in a page, the others with the next report. */
+const WARNINGS_PER_PAGE_MAX = 200
 
 /**
  * True when the hub refuses the page itself. Sending it again would block all later ones for ever, so it is split: one
@@ -29,11 +44,9 @@ const SPLITS_MAX = 100
 const isRefused = (answer: HubResponse): boolean => answer.kind === 'refused' && [400, 413, 422].includes(answer.status)
 
 /** The agent's version arrives unchecked, so anything but printable ASCII in it is replaced by spaces. */
-function entryOf({ record, lastSeenAtMs, agentVersion, protoVersion }: SeenAgent): SeenEntry {
+function versionsOf({ agentVersion, protoVersion }: SeenAgent): Partial<SeenEntry> {
   const version = agentVersion.replace(/[^\x21-\x7e]+/g, ' ').trim()
   return {
-    agent_id: record.agentId,
-    last_seen_at: new Date(lastSeenAtMs).toISOString(),
     ...(version === '' ? {} : { agent_version: version }),
     ...(protoVersion > 0 ? { proto_version: protoVersion } : {}),
   }
@@ -44,8 +57,7 @@ export class SeenReporter {
   private readonly hub: HubClient
   private readonly log: Logger
   private readonly intervalMs: number
-  /** The newest time at which the hub was told that each agent was seen. */
-  private readonly toldMs = new WeakMap<SeenAgent, number>()
+  private readonly told = new WeakMap<SeenAgent, Told>()
   private reportedAtMs = performance.now()
   /**
    * False from a report that the hub did not accept until one that it accepted: meanwhile no agent is reported ahead of
@@ -90,7 +102,37 @@ export class SeenReporter {
 
   /** True when the agent was never reported to the hub, or not for long. */
   private isBack(agent: SeenAgent): boolean {
-    return agent.lastSeenAtMs - (this.toldMs.get(agent) ?? 0) > SILENT_MS
+    return agent.lastSeenAtMs - (this.told.get(agent) ?? NOTHING_TOLD).seenMs > SILENT_MS
+  }
+
+  /** The entries of a page, and what the hub has been told once it takes them. */
+  private entriesOf(page: readonly SeenAgent[]): { entries: SeenEntry[]; news: Told[] } {
+    const news: Told[] = []
+    let warningsLeft = WARNINGS_PER_PAGE_MAX
+    const entries = page.map((agent): SeenEntry => {
+      const { lastSeenAtMs, statement } = agent
+      const { bufferBytes, bufferBatches, lastWarning, lastWarningAtMs } = statement
+      // Another collector may have told of an agent that was away.
+      const told = this.isBack(agent) ? NOTHING_TOLD : (this.told.get(agent) ?? NOTHING_TOLD)
+      const isBufferNew = bufferBytes !== told.bufferBytes || bufferBatches !== told.bufferBatches
+      const isSame = lastWarning === told.lastWarning && lastWarningAtMs === told.lastWarningAtMs
+      const isWarningNew = lastWarning !== '' && !isSame && warningsLeft-- > 0
+      news.push({
+        ...{ seenMs: lastSeenAtMs, bufferBytes, bufferBatches },
+        lastWarning: isWarningNew ? lastWarning : told.lastWarning,
+        lastWarningAtMs: isWarningNew ? lastWarningAtMs : told.lastWarningAtMs,
+      })
+      return {
+        agent_id: agent.record.agentId,
+        last_seen_at: new Date(lastSeenAtMs).toISOString(),
+        ...versionsOf(agent),
+        ...(isBufferNew ? { buffer_bytes: bufferBytes, buffer_batches: bufferBatches } : {}),
+        ...(isWarningNew
+          ? { last_warning: lastWarning, last_warning_at: new Date(lastWarningAtMs).toISOString() }
+          : {}),
+      }
+    })
+    return { entries, news }
   }
 
   async stop(): Promise<void> {
@@ -119,10 +161,9 @@ export class SeenReporter {
   }
 
   private async sendPage(page: readonly SeenAgent[]): Promise<boolean> {
-    const entries = page.map(entryOf)
+    const { entries, news } = this.entriesOf(page)
     // Batches that arrive during the call set this again.
     for (const agent of page) agent.isUnreported = false
-    const seenMs = page.map(agent => agent.lastSeenAtMs)
     const answer = await this.hub.postSeen(entries)
     // A page that is refused for good counts as reported, so that the other agents are still reported at once.
     const isOver = answer.kind === 'ok' || isRefused(answer)
@@ -134,9 +175,7 @@ export class SeenReporter {
       return (await this.sendPage(page.slice(0, half))) && (await this.sendPage(page.slice(half)))
     }
     if (isOver) {
-      page.forEach((agent, index) => {
-        this.toldMs.set(agent, seenMs[index] ?? 0)
-      })
+      for (const [index, agent] of page.entries()) this.told.set(agent, news[index] ?? NOTHING_TOLD)
       if (answer.kind === 'ok') return true
       const agentIds = page.slice(0, 10).map(agent => agent.record.agentId)
       this.log.error(

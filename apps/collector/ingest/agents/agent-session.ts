@@ -6,6 +6,7 @@ import { AgentSeries, type CompanySeries, OwnCompanySeries } from '../../../../c
 import { RateBucket } from '../../../../core/wire/rate-bucket.ts'
 import type { AgentRecord } from '../../store/registry/agent-record.ts'
 import type { AgentChange, AgentRegistry } from '../../store/registry/registry.ts'
+import { AgentStatement } from './agent-statement.ts'
 import { seriesToAnnounce } from './announce-series-again.ts'
 import { NOTHING_TOLD, type ToldRefusals } from './refusal-log.ts'
 
@@ -37,6 +38,8 @@ export class AgentSession {
   isUnreported = false
   agentVersion = ''
   protoVersion = 0
+  /** What it says of itself. */
+  readonly statement = new AgentStatement()
   /** The ETag of its config; null when it must be computed. */
   etag: Etag | null = null
   /** Entries with new series whose publish the bus has not answered yet. */

@@ -18,6 +18,8 @@ class IndexedAgent implements SeenAgent {
   agentVersion = ''
   protoVersion = 0
   private reportedAtMs = 0
+  private lastWarning = ''
+  private lastWarningAtMs = 0
 
   constructor(
     readonly agentIndex: number,
@@ -28,6 +30,23 @@ class IndexedAgent implements SeenAgent {
 
   get lastSeenAtMs(): number {
     return this.directory.lastSeenAtMs(this.agentIndex)
+  }
+
+  get statement(): SeenAgent['statement'] {
+    const { agentIndex, directory, lastWarning, lastWarningAtMs } = this
+    return {
+      bufferBytes: directory.bufferBytes(agentIndex),
+      bufferBatches: directory.bufferBatches(agentIndex),
+      lastWarning,
+      lastWarningAtMs,
+    }
+  }
+
+  noteWarning(text: string, atMs: number): void {
+    this.lastWarning = text
+    this.lastWarningAtMs = atMs
+    // It may come after a report that took the batch for reported.
+    this.isUnreported = true
   }
 
   get isUnreported(): boolean {
@@ -101,6 +120,10 @@ export class KnownAgents {
     agent.protoVersion = protoVersion
   }
 
+  noteWarning(agentIndex: number, text: string, atMs: number): void {
+    this.byIndex.get(agentIndex)?.noteWarning(text, atMs)
+  }
+
   stop(): void {
     this.stopListening()
   }
@@ -113,6 +136,7 @@ export class KnownAgents {
     const agentIndex = this.freeIndex()
     if (company === null || agentIndex === null) return undefined
     this.parts.directory.noteSeen(agentIndex, 0)
+    this.parts.directory.noteBuffer(agentIndex, -1, 0)
     return this.put(new IndexedAgent(agentIndex, company, record, this.parts.directory))
   }
 

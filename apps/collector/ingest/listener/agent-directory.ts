@@ -1,6 +1,6 @@
 // Memory that the listener threads of a process share: which thread owns an agent's session, when the agent was last
-// seen, how many series its company has, and the epoch of registry updates that threads must have read. Each value is
-// read and written atomically.
+// seen and what waits in its buffer, how many series its company has, and the epoch of registry updates that threads
+// must have read. Each value is read and written atomically.
 import { assert } from '../../../../core/assert.ts'
 import type { CompanySeries } from '../../../../core/wire/agent-series.ts'
 
@@ -14,6 +14,7 @@ export const DIRECTORY_SLOTS = 1_048_576
 export type DirectoryBuffers = {
   readonly owners: SharedArrayBuffer
   readonly seen: SharedArrayBuffer
+  readonly waiting: SharedArrayBuffer
   readonly companies: SharedArrayBuffer
   readonly epoch: SharedArrayBuffer
 }
@@ -21,6 +22,7 @@ export type DirectoryBuffers = {
 export const newDirectoryBuffers = (): DirectoryBuffers => ({
   owners: new SharedArrayBuffer(DIRECTORY_SLOTS * 4),
   seen: new SharedArrayBuffer(DIRECTORY_SLOTS * 8),
+  waiting: new SharedArrayBuffer(DIRECTORY_SLOTS * 16),
   companies: new SharedArrayBuffer(DIRECTORY_SLOTS * 4),
   epoch: new SharedArrayBuffer(4),
 })
@@ -29,12 +31,15 @@ export class Directory {
   /** The owner of each agent index: 0 = no thread, else the index of the thread + 1. */
   private readonly owners: Int32Array<SharedArrayBuffer>
   private readonly seen: Float64Array<SharedArrayBuffer>
+  /** Bytes and batches that wait at each agent. */
+  private readonly waiting: Float64Array<SharedArrayBuffer>
   private readonly companies: Int32Array<SharedArrayBuffer>
   private readonly epochCount: Int32Array<SharedArrayBuffer>
 
   constructor(readonly buffers: DirectoryBuffers) {
     this.owners = new Int32Array(buffers.owners)
     this.seen = new Float64Array(buffers.seen)
+    this.waiting = new Float64Array(buffers.waiting)
     this.companies = new Int32Array(buffers.companies)
     this.epochCount = new Int32Array(buffers.epoch)
   }
@@ -57,6 +62,20 @@ export class Directory {
 
   noteSeen(agent: number, atMs: number): void {
     this.seen[agent] = atMs
+  }
+
+  /** Bytes that wait at the agent, as it says; -1: it has not said. */
+  bufferBytes(agent: number): number {
+    return this.waiting[2 * agent]!
+  }
+
+  bufferBatches(agent: number): number {
+    return this.waiting[2 * agent + 1]!
+  }
+
+  noteBuffer(agent: number, bytes: number, batches: number): void {
+    this.waiting[2 * agent] = bytes
+    this.waiting[2 * agent + 1] = batches
   }
 
   seriesOf(company: number): SharedCompanySeries {

@@ -87,6 +87,7 @@ export async function startThreadsIntake(
       etagAt: agentIndex => agents.etagAt(agentIndex),
       noteVersion: (agentIndex, agentVersion, protoVersion) =>
         agents.noteVersion(agentIndex, agentVersion, protoVersion),
+      noteWarning: (agentIndex, text, atMs) => agents.noteWarning(agentIndex, text, atMs),
     },
     endpoints: servedControlEndpoints(context),
     onFailure: threads.onFailure,

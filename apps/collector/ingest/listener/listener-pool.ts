@@ -34,6 +34,7 @@ type AgentQueries = {
   /** The ETag of an agent's config; null when the agent no longer exists. */
   readonly etagAt: (agentIndex: number) => string | null
   readonly noteVersion: (agentIndex: number, agentVersion: string, protoVersion: number) => void
+  readonly noteWarning: (agentIndex: number, text: string, atMs: number) => void
 }
 
 type ListenerPoolParts = {
@@ -139,9 +140,10 @@ export class ListenerPool {
   }
 
   /** Takes what is not answered. */
-  private receive(message: Extract<FromListener, { kind: 'version' | 'log' }>): void {
+  private receive(message: Extract<FromListener, { kind: 'version' | 'warning' | 'log' }>): void {
     const { answers, log } = this.parts
     if (message.kind === 'log') writeLines(log, message.lines)
+    else if (message.kind === 'warning') answers.noteWarning(message.agentIndex, message.text, message.atMs)
     else answers.noteVersion(message.agentIndex, message.agentVersion, message.protoVersion)
   }
 

@@ -3,6 +3,7 @@
 import { AgentSeries, type AgentSeriesState } from '../../../../core/wire/agent-series.ts'
 import type { AgentRecord } from '../../store/registry/agent-record.ts'
 import { AgentSession, type Etag } from '../agents/agent-session.ts'
+import type { NotedWarning } from '../agents/agent-statement.ts'
 import type { ToldRefusals } from '../agents/refusal-log.ts'
 import type { SharedCompanySeries } from './agent-directory.ts'
 
@@ -22,6 +23,7 @@ export type AgentState = {
   readonly announcedUpToMs: number
   readonly logAtMs: number
   readonly told: ToldRefusals
+  readonly warning: NotedWarning
 }
 
 /** The memory of a state, which is transferred with the message. */
@@ -96,6 +98,7 @@ export class ThreadSession extends AgentSession {
       announcedUpToMs: this.announcedUpToMs,
       logAtMs: this.logAtMs,
       told: this.told,
+      warning: this.statement.detach(),
     }
   }
 
@@ -106,6 +109,7 @@ export class ThreadSession extends AgentSession {
     this.announcedUpToMs = state.announcedUpToMs
     this.logAtMs = state.logAtMs
     this.told = state.told
+    this.statement.attach(state.warning)
     this.series = AgentSeries.of(this.company, state.series)
     this.own()
   }

@@ -66,17 +66,23 @@ export class ThreadCallers implements BatchCallers {
 
   noteBatch(session: AgentSession, protocol: AgentProtocol, atMs: number): void {
     if (!(session instanceof ThreadSession)) return
-    const { agentVersion, protoVersion } = session
+    const { agentVersion, protoVersion, agentIndex, statement } = session
+    const { directory, tell } = this.parts
     session.lastSeenAtMs = atMs
-    this.parts.directory.noteSeen(session.agentIndex, atMs)
+    if (statement.bufferBytes >= 0) directory.noteBuffer(agentIndex, statement.bufferBytes, statement.bufferBatches)
+    directory.noteSeen(agentIndex, atMs)
     noteAgent(session, protocol)
     if (session.agentVersion !== agentVersion || session.protoVersion !== protoVersion)
-      this.parts.tell({
+      tell({
         kind: 'version',
-        agentIndex: session.agentIndex,
+        agentIndex,
         agentVersion: session.agentVersion,
         protoVersion: session.protoVersion,
       })
+    if (statement.isWarningNew) {
+      statement.isWarningNew = false
+      tell({ kind: 'warning', agentIndex, text: statement.lastWarning, atMs: statement.lastWarningAtMs })
+    }
   }
 
   /** Drops sessions of silent agents and silent series. */

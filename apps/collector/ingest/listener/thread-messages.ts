@@ -91,6 +91,8 @@ export type FromListener =
       readonly agentVersion: string
       readonly protoVersion: number
     }
+  /** The last warning of an agent, and when it was noted. */
+  | { readonly kind: 'warning'; readonly agentIndex: number; readonly text: string; readonly atMs: number }
   /** Log lines, each with its newline. */
   | { readonly kind: 'log'; readonly lines: readonly string[] }
   | CallMessage<MainCalls>

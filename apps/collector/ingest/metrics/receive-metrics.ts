@@ -202,6 +202,7 @@ export class MetricsReceiver {
     if (refusal) return this.refusal(refusal)
     const { header } = decoder
     const { record } = session
+    session.statement.take(header, bytes, nowMs)
     const entry = this.entries.encode(
       {
         companyId: record.companyId,
@@ -234,6 +235,7 @@ export class MetricsReceiver {
     const refusal = this.decoder.decode(bytes, new AgentSeries(new OwnCompanySeries()), nowMs, report)
     if (refusal) return this.refusal(refusal)
     const { header } = this.decoder
+    session.statement.take(header, bytes, nowMs)
     const points = this.batch.pointCount
     this.context.metrics.hot.dropped.pending_agent += points
     if (!isClean(report)) this.countDropped(report)
