@@ -63,6 +63,10 @@ export const agentCollection = collection({
       enrolled_at: agent.enrolledAt,
       revoked_at: agent.revokedAt,
       revoked_reason: agent.revokedReason,
+      buffer_bytes: agent.bufferBytes,
+      buffer_batches: agent.bufferBatches,
+      last_warning: agent.lastWarning,
+      last_warning_at: agent.lastWarningAt,
       version: agent.version,
     }
   },

@@ -73,6 +73,7 @@ import describedRecords from '../../../../sql/hub/0086_described_records.sql' wi
 import blocksAround from '../../../../sql/hub/0094_blocks_around.sql' with { type: 'text' }
 import addressServers from '../../../../sql/hub/0101_address_servers.sql' with { type: 'text' }
 import optionItemVersions from '../../../../sql/hub/0102_option_item_versions.sql' with { type: 'text' }
+import whatAgentsSay from '../../../../sql/hub/0103_what_agents_say.sql' with { type: 'text' }
 import addressText from '../../../../sql/hub/0104_address_text.sql' with { type: 'text' }
 
 type Migration = { readonly number: number; readonly name: string; readonly sql: string }
@@ -150,6 +151,7 @@ export const migrations: readonly Migration[] = [
   { number: 94, name: 'blocks_around', sql: blocksAround },
   { number: 101, name: 'address_servers', sql: addressServers },
   { number: 102, name: 'option_item_versions', sql: optionItemVersions },
+  { number: 103, name: 'what_agents_say', sql: whatAgentsSay },
   { number: 104, name: 'address_text', sql: addressText },
 ]
 

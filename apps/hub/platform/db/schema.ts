@@ -109,6 +109,10 @@ export const agents = pgTable('monitoring_agents', {
   revokedReason: text('revoked_reason'),
   rotatedAt: at('rotated_at').array().notNull().default([]),
   rotationFailedAt: at('rotation_failed_at'),
+  bufferBytes: bigint('buffer_bytes', { mode: 'number' }),
+  bufferBatches: bigint('buffer_batches', { mode: 'number' }),
+  lastWarning: text('last_warning'),
+  lastWarningAt: at('last_warning_at'),
   version: version('version').notNull().default(1),
   syncVersion: version('sync_version').notNull().default(0),
 })
