@@ -66,6 +66,7 @@ export class SimulatedAgent {
   async send(
     series: readonly SimulatedSeries[],
     intervalSeconds = 30,
+    says: { readonly bufferBytes?: bigint; readonly bufferBatches?: number; readonly warnings?: string[] } = {},
   ): Promise<{ status: number; ack: MetricsAck | null; text: string }> {
     const batch = create(MetricsBatchSchema, {
       seq: BigInt(++this.seq),
@@ -75,7 +76,7 @@ export class SimulatedAgent {
         labels: labels ?? {},
         points: points.map(([tsMs, value]) => ({ tsMs: BigInt(Math.floor(tsMs)), value })),
       })),
-      stats: { intervalSeconds },
+      stats: { intervalSeconds, ...says },
     })
     const response = await fetch(`${this.agentUrl}/agent/v1/metrics`, {
       method: 'POST',

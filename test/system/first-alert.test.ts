@@ -148,6 +148,23 @@ for (const [form, command] of commands) {
     expect(await alerts()).toHaveLength(1)
   }, 120_000)
 
+  test(`${form}: [COL-045] what an agent says of its buffer and its warnings is shown within two reports`, async () => {
+    expect((await site.api('POST', '/api/v1/servers', { name: 'sim-c', hostname: 'sim-c' })).status).toBe(201)
+    const agent = await SimulatedAgent.enroll(site.facts.agent_url, site.facts.license, 'sim-c')
+    const warnings = ['remote config: interval_seconds 5 is not 10 to 300', '<b>collectors</b>\u0000: disk_include']
+    const says = { bufferBytes: 40_000_000n, bufferBatches: 9, warnings }
+    expect((await agent.send([], 30, says)).status).toBe(200)
+    const shown = await until('what it says', async () => {
+      const [found] = await list('/api/v1/monitoring/agents?search=sim-c')
+      return found?.last_warning && found
+    })
+    expect(shown).toMatchObject({ buffer_bytes: 40_000_000, buffer_batches: 9 })
+    expect([shown.last_warning, Date.now() - Date.parse(shown.last_warning_at) < 60_000]).toEqual([
+      '<b>collectors</b> : disk_include',
+      true,
+    ])
+  }, 60_000)
+
   test(`${form}: the ready file is private, and the stop is in order`, async () => {
     expect(existsSync(join(site.dataDir, 'secrets.json'))).toBe(true)
     const startedAt = performance.now()

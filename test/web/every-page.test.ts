@@ -43,6 +43,12 @@ const api = async (method: string, path: string, body?: unknown): Promise<Json> 
   return answer.body
 }
 
+/** A buffer over half full, and a long warning. */
+const SAYS = {
+  ...{ bufferBytes: 40n * 1024n * 1024n, bufferBatches: 160 },
+  warnings: [`remote config: interval_seconds 5 is not 10 to 300 <b>${'w'.repeat(60)}`],
+}
+
 /** Servers of every kind of name, an alert, a silence. */
 async function fillSite(): Promise<void> {
   const names = [
@@ -75,8 +81,13 @@ async function fillSite(): Promise<void> {
         series('cpu_load1', 1),
       ],
       SILENT_INTERVAL_S,
+      index === 0 ? SAYS : {},
     )
   }
+  await until('what an agent says of itself is known', async () => {
+    const { data } = await api('GET', '/monitoring/agents')
+    return data.some((agent: Json) => agent.last_warning !== null)
+  })
   ids.alert = await until('both alerts of the full disk are open', async () => {
     const { data } = await api('GET', '/monitoring/alerts?state=open')
     return data.length < 2 ? null : data.find((alert: Json) => alert.severity === 'critical')?.id

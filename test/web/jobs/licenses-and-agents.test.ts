@@ -143,3 +143,52 @@ test('agents: an outdated one is marked, moved to another server, revoked and de
   expect(await viewer.getByRole('checkbox').count()).toBe(0)
   await viewer.context().close()
 }, 120_000)
+
+test('agents: what waits in a buffer and the last warning stand in the list and with the server, hostile text as text', async () => {
+  for (const name of ['backlog', 'full']) await tenant.call('POST', '/servers', { name, hostname: name })
+  const { token } = await license('says')
+  const at = new Date().toISOString()
+  const says: Readonly<Record<string, Json>> = {
+    backlog: { buffer_bytes: 3 * 1024 * 1024, buffer_batches: 12 },
+    full: {
+      ...{ buffer_bytes: 40 * 1024 * 1024, buffer_batches: 160, last_warning_at: at },
+      last_warning: `<img src=x onerror="document.title='bad'">\u0000\u202e ${'w'.repeat(10_000)}`,
+    },
+  }
+  let serverId = ''
+  for (const [hostname, said] of Object.entries(says)) {
+    const body = { license: token, hostname, machine_id: `says-${hostname}`, collector_id: collector.id }
+    const { data } = (await collector.call('POST', '/enroll', body)).body
+    serverId = data.server_id
+    const agents = [{ agent_id: data.agent_id, last_seen_at: at, ...said }]
+    expect((await collector.call('POST', '/agents/seen', { agents })).status).toBe(200)
+  }
+  const page = await visit('/agents')
+  const row = (name: string) => page.getByRole('table', { name: 'Agents' }).getByRole('row').filter({ hasText: name })
+  await row('backlog').getByText('3.0 MiB', { exact: true }).waitFor()
+  expect(await row('backlog').locator('[data-state=warning]').count()).toBe(0)
+  const mark = row('full').locator('[data-state=warning]')
+  expect(await mark.textContent()).toBe('40.0 MiB')
+  await row('full').getByText('<img src=x onerror="document.title=\'bad\'">').waitFor()
+  const isFound = async (text: string, name: string) => {
+    await page.getByRole('combobox', { name: 'Filter' }).fill(text)
+    await until(`only ${name}`, async () => (await page.getByRole('rowheader').allTextContents()).join() === name)
+  }
+  await isFound('state:warned ', 'full')
+  await isFound('state:buffering ', 'full,backlog')
+  expect(await page.locator('main img').count()).toBe(0)
+
+  await page.setViewportSize({ width: 360, height: 780 })
+  await mark.waitFor()
+  await row('full').getByText('<img src=x onerror="document.title=\'bad\'">').waitFor()
+  const tab = await visit(`/servers/${serverId}?tab=agents`)
+  await tab.getByTitle('160 batches').getByText('40.0 MiB').waitFor()
+  await tab.setViewportSize({ width: 360, height: 780 })
+  const warning = tab.getByText('<img src=x')
+  // Read whole, and over no edge.
+  expect((await warning.textContent())?.length).toBe(500)
+  const over = 'document.documentElement.scrollWidth - document.documentElement.clientWidth'
+  for (const each of [page, tab]) expect(await each.evaluate<number>(over)).toBeLessThanOrEqual(0)
+  expect(await tab.evaluate<boolean>('document.title.includes("bad")')).toBe(false)
+  for (const each of [page, tab]) await each.context().close()
+}, 120_000)

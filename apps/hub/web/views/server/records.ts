@@ -10,6 +10,7 @@ import type { CheckType } from '../../../platform/db/schema.ts'
 import { checks } from '../../../platform/db/schema.ts'
 import type { AuditChanges } from '../../../platform/db/schema-identity.ts'
 import { healthBlocks } from '../../../servers/health.ts'
+import { type AgentSays, type SaysRow, saysOf } from '../agent-says.ts'
 import { type DaySpan, dayOf, lastAtOf, metricsOfCheck, readDay } from '../check-day.ts'
 import { FRESH_HOURS, isStale, RESULT_STEP_MS, standingOf } from '../check-standing.ts'
 import type { View } from '../view.ts'
@@ -153,7 +154,7 @@ type AgentOfServer = {
   readonly collector: string | null
   /** Older than the newest version that the company has. */
   readonly isOutdated: boolean
-}
+} & AgentSays
 export type AgentsView = { readonly agents: readonly AgentOfServer[]; readonly newestVersion: string | null }
 
 type AgentRow = {
@@ -168,7 +169,7 @@ type AgentRow = {
   enrolled_at: string
   revoked_reason: string | null
   collector: string | null
-}
+} & SaysRow
 
 export const serverAgentsView: View<AgentsView> = {
   ...keys,
@@ -181,7 +182,8 @@ export const serverAgentsView: View<AgentsView> = {
     const { newestVersion } = await context.standings.of(companyId)
     const rows = await hub.database.db.execute<AgentRow>(sql`
       select a.id, a.hostname, nullif(concat_ws(' ', a.os_family, a.os_version), '') as os, a.arch, a.agent_version, a.state,
-        ${connectivity} as connectivity, a.last_seen_at, a.enrolled_at, a.revoked_reason, c.name as collector
+        ${connectivity} as connectivity, a.last_seen_at, a.enrolled_at, a.revoked_reason, c.name as collector,
+        a.buffer_bytes::float8 as buffer_bytes, a.buffer_batches::float8 as buffer_batches, a.last_warning, a.last_warning_at
       from monitoring_agents a left join monitoring_collectors c on c.id = a.collector_id
       where a.company_id = ${companyId} and a.server_id = ${server.id}
       order by (a.state <> 'revoked') desc, a.enrolled_at desc, a.id limit ${ROWS_MAX}`)
@@ -194,6 +196,7 @@ export const serverAgentsView: View<AgentsView> = {
         enrolledAtMs: new Date(row.enrolled_at).getTime(),
         revokedReason: row.revoked_reason,
         isOutdated: row.state !== 'revoked' && isOlder(row.agent_version, newestVersion),
+        ...saysOf(row),
       })),
     }
   },

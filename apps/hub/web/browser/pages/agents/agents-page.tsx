@@ -1,12 +1,14 @@
 // The agents of the company: version against the newest, state, when they were seen; and moving, revoking, deleting.
 import { useState } from 'preact/hooks'
 import type { AgentRow, AgentsView } from '../../../views/agents.ts'
+import { agentSaysWords } from '../../../words/agent-says.ts'
 import { licensesWords } from '../../../words/licenses.ts'
 import { shellWords } from '../../../words/shell.ts'
 import { sendBulk } from '../../acts-on-many.ts'
 import { hrefTo, setParams } from '../../address/router.ts'
 import { type ApiFault, send } from '../../api.ts'
 import { NOTHING } from '../../format.ts'
+import { Buffered, LastWarning } from '../../parts/agent-says.tsx'
 import { ConfirmDialog } from '../../parts/confirm-dialog.tsx'
 import { Fault } from '../../parts/fault.tsx'
 import { FilterField, NothingMatches } from '../../parts/filter-field.tsx'
@@ -22,8 +24,9 @@ import { ReassignDialog } from './reassign-dialog.tsx'
 
 const t = textsOf(licensesWords)
 const shell = textsOf(shellWords)
+const says = textsOf(agentSaysWords)
 
-const STATES = ['online', 'down', 'unknown', 'outdated', 'pending', 'active', 'revoked'] as const
+const STATES = ['online', 'down', 'unknown', 'outdated', 'buffering', 'warned', 'pending', 'active', 'revoked'] as const
 
 function AgentState({ row }: { readonly row: AgentRow }) {
   if (row.state === 'revoked') return <StateMark state="decommissioned" text={t('revoked')} />
@@ -79,7 +82,19 @@ const columnsOf = (onAct: (act: Act) => void): readonly Column<AgentRow>[] => [
     title: t('seen'),
     cell: row => (row.lastSeenAtMs === null ? shell('never') : <Time atMs={row.lastSeenAtMs} />),
   },
-  { key: 'enrolled', title: t('enrolled'), from: 'medium', cell: row => <Time atMs={row.enrolledAtMs} /> },
+  {
+    key: 'buffer',
+    title: says('buffer'),
+    ...{ from: 'medium', isOnCards: true },
+    cell: ({ buffer }) => (buffer === null ? null : <Buffered buffer={buffer} />),
+  },
+  {
+    key: 'warning',
+    title: says('last_warning'),
+    ...{ from: 'medium', isOnCards: true },
+    cell: ({ lastWarning }) => (lastWarning === null ? null : <LastWarning {...lastWarning} />),
+  },
+  { key: 'enrolled', title: t('enrolled'), from: 'wide', cell: row => <Time atMs={row.enrolledAtMs} /> },
   ...(may('monitoring.manage') || may('monitoring.delete')
     ? [{ key: 'acts', title: t('acts'), cell: (row: AgentRow) => <Acts row={row} onAct={onAct} /> }]
     : []),
@@ -156,6 +171,7 @@ export function AgentsPage() {
       {data.total === 0 ? <NothingYet text={t('no_agents')} /> : data.matching === 0 ? <NothingMatches /> : null}
       {data.matching === 0 ? null : (
         <Table
+          isTall
           label={t('agents')}
           columns={columnsOf(setAct)}
           rows={data.rows}

@@ -1,11 +1,13 @@
 // Tabs that are one table each: checks, agents, history.
 import type { ComponentChildren } from 'preact'
 import type { AgentsView, ChecksView, HistoryView } from '../../../views/server/records.ts'
+import { agentSaysWords } from '../../../words/agent-says.ts'
 import { checksWords } from '../../../words/checks.ts'
 import { serverTabWords } from '../../../words/server-tabs.ts'
 import { serversWords } from '../../../words/servers.ts'
 import { hrefTo } from '../../address/router.ts'
 import { duration, NOTHING, valueText } from '../../format.ts'
+import { Buffered, LastWarning } from '../../parts/agent-says.tsx'
 import { Fault } from '../../parts/fault.tsx'
 import { Skeleton } from '../../parts/skeleton.tsx'
 import { StateMark } from '../../parts/state-mark.tsx'
@@ -17,6 +19,7 @@ import type { TabProps } from './late-props.ts'
 const t = textsOf(serverTabWords)
 const fleet = textsOf(serversWords)
 const checkText = textsOf(checksWords)
+const says = textsOf(agentSaysWords)
 
 type AgentOfServer = AgentsView['agents'][number]
 
@@ -163,13 +166,8 @@ export function AgentsTab({ serverId }: TabProps) {
         ) : (
           <Table
             heads={[
-              t('agent'),
-              t('state'),
-              fleet('seen'),
-              t('agent_version'),
-              t('system'),
-              t('collector'),
-              t('enrolled'),
+              ...[t('agent'), t('state'), fleet('seen'), t('agent_version'), says('buffer'), says('last_warning')],
+              ...[t('system'), t('collector'), t('enrolled')],
             ]}
           >
             {agents.map(agent => (
@@ -189,6 +187,12 @@ export function AgentsTab({ serverId }: TabProps) {
                 </td>
                 <td data-title={t('agent_version')}>
                   <AgentVersion agent={agent} newest={newestVersion} />
+                </td>
+                <td data-title={says('buffer')}>
+                  {agent.buffer === null ? NOTHING : <Buffered buffer={agent.buffer} />}
+                </td>
+                <td data-title={says('last_warning')} class="agent-warning">
+                  {agent.lastWarning === null ? NOTHING : <LastWarning {...agent.lastWarning} />}
                 </td>
                 <td data-title={t('system')}>{[agent.os, agent.arch].filter(each => each !== null).join(' ')}</td>
                 <td data-title={t('collector')} class="text">
