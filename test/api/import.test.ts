@@ -55,6 +55,13 @@ describe('servers from comma-separated values', () => {
     expect([row.role, row.hostname, row.tags]).toEqual(['proxy', 'web-1.example.net', ['edge', 'web']])
   })
 
+  test('two names that the database alone takes for one are a fault of the file', async () => {
+    const other = await hub.tenant()
+    const refused = await other.call('POST', '/servers/import', { csv: 'name\n\u0130x\nix' })
+    expect([refused.status, refused.body.errors?.rows?.length]).toEqual([422, 1])
+    expect((await other.call('GET', '/servers')).body.data).toEqual([])
+  })
+
   test('a name with capitals beyond ASCII is known when it is sent again', async () => {
     const other = await hub.tenant()
     const post = () => other.call('POST', '/servers/import', { csv: 'name;role\nMáy ĐÀ NẴNG;proxy' })

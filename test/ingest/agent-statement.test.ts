@@ -118,3 +118,20 @@ test('bytes of a warning that were made a text are not made one again', () => {
   // No more than so many bytes are looked at, whatever follows.
   expect(said('y'.repeat(1_000_000), 3_606_000)).toEqual([true, 'y'.repeat(500), 3_606_000])
 })
+
+test('a warning whose batch the bus refused is noted anew by the thread that has the agent next', () => {
+  const bytes = new TextEncoder().encode('w')
+  const header = { seq: 0, seqLow: 0, seqHigh: 0, sentAtMs: 0, intervalSeconds: 30, bufferBytes: 0, bufferBatches: 0 }
+  const take = (statement: AgentStatement, nowMs: number): boolean => {
+    statement.take({ ...header, warningAt: 0, warningBytes: bytes.length }, bytes, nowMs)
+    return statement.isWarningNew
+  }
+  const [first, second, third] = [new AgentStatement(), new AgentStatement(), new AgentStatement()]
+  expect(take(first, 1_000)).toBe(true)
+  second.attach(first.detach())
+  expect([first.isWarningNew, take(second, 2_000)]).toEqual([false, true])
+  // Told of by now.
+  second.isWarningNew = false
+  third.attach(second.detach())
+  expect(take(third, 3_000)).toBe(false)
+})

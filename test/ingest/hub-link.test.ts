@@ -330,33 +330,6 @@ test('at most 1000 agents go in a report, and what the hub did not take is news 
   ])
 })
 
-test('[SYNC-040] so many warnings go in a report, the others in the next, each once', async () => {
-  const agents: SeenAgent[] = Array.from({ length: 300 }, (_, index) => ({
-    record: { agentId: id(`w${index}`) },
-    lastSeenAtMs: 1,
-    agentVersion: '',
-    protoVersion: 0,
-    statement: { bufferBytes: 0, bufferBatches: 0, lastWarning: 'w', lastWarningAtMs: 1 },
-    isUnreported: true,
-  }))
-  const reporter = new SeenReporter({ agents: () => agents, hub: makeClient(), log, intervalMs: 3_600_000 })
-  hub.script = () => (hub.requests.length === 1 ? hub.error(503, 'unavailable') : null)
-  for (let report = 0; report < 4; report++) {
-    for (const agent of agents) agent.isUnreported = true
-    await reporter.report()
-  }
-  await reporter.stop()
-  const told = (member: string) =>
-    hub
-      .to('/agents/seen')
-      .map(({ body }) => (body as { agents: Record<string, unknown>[] }).agents.filter(each => member in each).length)
-  // The first report was not taken.
-  expect([told('last_warning'), told('buffer_bytes')]).toEqual([
-    [200, 200, 100, 0],
-    [300, 300, 0, 0],
-  ])
-})
-
 test('[SYNC-040] [SYNC-042] one agent that the hub refuses, or that says nothing readable of itself, does not cost the others their report', async () => {
   const agents: SeenAgent[] = Array.from({ length: 700 }, (_, index) => ({
     record: { agentId: id(`agent-${index}`) },

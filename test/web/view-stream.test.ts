@@ -66,3 +66,12 @@ test('a change of a version that is not at hand is not applied: another stream i
   expect(valuesOf(told)).toEqual([{ up: 3 }])
   expect(opened).toEqual(['/web/live?v=v1+servers?', '/web/live?v=+servers?'])
 })
+
+test('a text may hold what else a browser takes for the end of a line', async () => {
+  const value = { name: 'a\u2028b\u2029c\rd\u0085e' }
+  hubThatSays([['view', { key: 'servers?', madeAtMs: 1, version: 'v2', value }]])
+  const told = showing('v1', { name: 'a' })
+  await until('the view is told', () => valuesOf(told).length > 0)
+  expect(valuesOf(told)).toEqual([value])
+  expect(opened).toHaveLength(1)
+})

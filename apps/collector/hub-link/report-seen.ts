@@ -25,8 +25,15 @@ type SeenStatement = {
 }
 
 /** What the hub was told of an agent, and up to when it was told that it was seen. */
-type Told = SeenStatement & { readonly seenMs: number }
-const NOTHING_TOLD: Told = { seenMs: 0, bufferBytes: -1, bufferBatches: 0, lastWarning: '', lastWarningAtMs: 0 }
+type Told = SeenStatement & {
+  readonly seenMs: number
+  /** When a warning of it was told, on the monotonic clock. */
+  readonly warnedMs: number
+}
+const NOTHING_TOLD: Told = {
+  ...{ seenMs: 0, warnedMs: Number.NEGATIVE_INFINITY },
+  ...{ bufferBytes: -1, bufferBatches: 0, lastWarning: '', lastWarningAtMs: 0 },
+}
 
 /** How often agents that must be reported at once are searched for. */
 const POLL_MS = 2_000
@@ -105,34 +112,50 @@ export class SeenReporter {
     return agent.lastSeenAtMs - (this.told.get(agent) ?? NOTHING_TOLD).seenMs > SILENT_MS
   }
 
-  /** The entries of a page, and what the hub has been told once it takes them. */
-  private entriesOf(page: readonly SeenAgent[]): { entries: SeenEntry[]; news: Told[] } {
+  /** What the hub was told of an agent; another collector may have told of one that was away. */
+  private toldOf(agent: SeenAgent): Told {
+    return this.isBack(agent) ? NOTHING_TOLD : (this.told.get(agent) ?? NOTHING_TOLD)
+  }
+
+  /** The agents with a warning that the hub does not know, those first that have waited longest for their turn. */
+  private withNewWarnings(page: readonly SeenAgent[]): SeenAgent[] {
+    const found = page.filter(agent => {
+      const { lastWarning, lastWarningAtMs } = agent.statement
+      const told = this.toldOf(agent)
+      return lastWarning !== '' && (lastWarning !== told.lastWarning || lastWarningAtMs !== told.lastWarningAtMs)
+    })
+    if (found.length <= WARNINGS_PER_PAGE_MAX) return found
+    const warnedMs = new Map(found.map(agent => [agent, (this.told.get(agent) ?? NOTHING_TOLD).warnedMs]))
+    return found.sort((one, other) => (warnedMs.get(one)! < warnedMs.get(other)! ? -1 : 1))
+  }
+
+  /** The entries of a page, what the hub has been told once it takes them, and whose warning waits for the next one. */
+  private entriesOf(page: readonly SeenAgent[]): { entries: SeenEntry[]; news: Told[]; waiting: readonly SeenAgent[] } {
     const news: Told[] = []
-    let warningsLeft = WARNINGS_PER_PAGE_MAX
+    const nowMs = performance.now()
+    const found = this.withNewWarnings(page)
+    const warned = new Set(found.slice(0, WARNINGS_PER_PAGE_MAX))
     const entries = page.map((agent): SeenEntry => {
       const { lastSeenAtMs, statement } = agent
       const { bufferBytes, bufferBatches, lastWarning, lastWarningAtMs } = statement
-      // Another collector may have told of an agent that was away.
-      const told = this.isBack(agent) ? NOTHING_TOLD : (this.told.get(agent) ?? NOTHING_TOLD)
+      const told = this.toldOf(agent)
       const isBufferNew = bufferBytes !== told.bufferBytes || bufferBatches !== told.bufferBatches
-      const isSame = lastWarning === told.lastWarning && lastWarningAtMs === told.lastWarningAtMs
-      const isWarningNew = lastWarning !== '' && !isSame && warningsLeft-- > 0
+      const isWarned = warned.has(agent)
       news.push({
         ...{ seenMs: lastSeenAtMs, bufferBytes, bufferBatches },
-        lastWarning: isWarningNew ? lastWarning : told.lastWarning,
-        lastWarningAtMs: isWarningNew ? lastWarningAtMs : told.lastWarningAtMs,
+        ...(isWarned
+          ? { warnedMs: nowMs, lastWarning, lastWarningAtMs }
+          : { warnedMs: told.warnedMs, lastWarning: told.lastWarning, lastWarningAtMs: told.lastWarningAtMs }),
       })
       return {
         agent_id: agent.record.agentId,
         last_seen_at: new Date(lastSeenAtMs).toISOString(),
         ...versionsOf(agent),
         ...(isBufferNew ? { buffer_bytes: bufferBytes, buffer_batches: bufferBatches } : {}),
-        ...(isWarningNew
-          ? { last_warning: lastWarning, last_warning_at: new Date(lastWarningAtMs).toISOString() }
-          : {}),
+        ...(isWarned ? { last_warning: lastWarning, last_warning_at: new Date(lastWarningAtMs).toISOString() } : {}),
       }
     })
-    return { entries, news }
+    return { entries, news, waiting: found.slice(WARNINGS_PER_PAGE_MAX) }
   }
 
   async stop(): Promise<void> {
@@ -161,7 +184,7 @@ export class SeenReporter {
   }
 
   private async sendPage(page: readonly SeenAgent[]): Promise<boolean> {
-    const { entries, news } = this.entriesOf(page)
+    const { entries, news, waiting } = this.entriesOf(page)
     // Batches that arrive during the call set this again.
     for (const agent of page) agent.isUnreported = false
     const answer = await this.hub.postSeen(entries)
@@ -176,6 +199,7 @@ export class SeenReporter {
     }
     if (isOver) {
       for (const [index, agent] of page.entries()) this.told.set(agent, news[index] ?? NOTHING_TOLD)
+      for (const agent of waiting) agent.isUnreported = true
       if (answer.kind === 'ok') return true
       const agentIds = page.slice(0, 10).map(agent => agent.record.agentId)
       this.log.error(

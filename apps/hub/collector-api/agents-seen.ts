@@ -35,11 +35,14 @@ type SeenAgent = Static<typeof seenBody>['agents'][number]
 const amountOf = (value: unknown): number | undefined =>
   typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined
 
+/** PostgreSQL takes fewer offsets than RFC 3339. */
+const utc = (instant: string): string => new Date(instant).toISOString()
+
 /** What an agent says of itself, as far as it can be stored; undefined leaves what is stored. */
 function statementOf(agent: SeenAgent, nowIso: string) {
   const { last_warning: given, last_warning_at: at } = agent
   const warning = (typeof given === 'string' && lineOf(given, limits.agentWarningCharsMax)) || undefined
-  const warnedAt = typeof at === 'string' && isInstant(at) ? at : nowIso
+  const warnedAt = typeof at === 'string' && isInstant(at) ? utc(at) : nowIso
   return {
     buffer_bytes: amountOf(agent.buffer_bytes),
     buffer_batches: amountOf(agent.buffer_batches),
@@ -63,7 +66,11 @@ export async function recordSeen(
   // One row for each agent, always in the same order: two collectors that report the same agents cannot deadlock.
   const byId = new Map(body.agents.map(agent => [agent.agent_id.toLowerCase(), agent]))
   const records = [...byId]
-    .map(([agent_id, agent]) => ({ ...agent, agent_id, ...statementOf(agent, nowIso) }))
+    .map(([agent_id, agent]) => ({
+      ...agent,
+      ...{ agent_id, last_seen_at: utc(agent.last_seen_at) },
+      ...statementOf(agent, nowIso),
+    }))
     .sort((a, b) => (a.agent_id < b.agent_id ? -1 : 1))
   return inTransaction(hub.database.db, async tx => {
     const [collector] = body.collector_id

@@ -10,6 +10,7 @@ import { auditMany, auditRequest } from '../audit/audit.ts'
 import { changesBetween } from '../audit/masked-changes.ts'
 import type { Hub } from '../hub-context.ts'
 import { checkCompanyLimit } from '../plans/company-limits.ts'
+import { violatedUniqueIndex } from '../platform/db/connect.ts'
 import { servers } from '../platform/db/schema.ts'
 import { inTrial, lockCompany, type Tx } from '../platform/db/transaction.ts'
 import { invalidField } from '../platform/http/api-error.ts'
@@ -137,8 +138,14 @@ async function insertRows(tx: Tx, companyId: string, rows: readonly Row[]): Prom
     companyId,
     origin: 'manual' as const,
   }))
-  for (let at = 0; at < values.length; at += INSERTED_AT_ONCE)
-    await tx.db.insert(servers).values(values.slice(at, at + INSERTED_AT_ONCE))
+  try {
+    for (let at = 0; at < values.length; at += INSERTED_AT_ONCE)
+      await tx.db.insert(servers).values(values.slice(at, at + INSERTED_AT_ONCE))
+  } catch (error) {
+    // Two names that are one to the database alone, as some with capitals of their own script are.
+    if (violatedUniqueIndex(error) === 'servers_name') throw invalidField('rows', 'taken')
+    throw error
+  }
   return values.map(value => value.id)
 }
 

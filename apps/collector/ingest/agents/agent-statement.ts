@@ -16,6 +16,8 @@ const utf8 = new TextDecoder()
 /** Which bytes were made a text last, and when: what goes with a session to another thread. */
 export type NotedWarning = { readonly a: number; readonly b: number; readonly atMs: number }
 
+const NOTHING_NOTED: NotedWarning = { a: 0, b: 0, atMs: 0 }
+
 export class AgentStatement {
   /** What waits beyond the batch that said so; -1: the agent has not said. */
   bufferBytes = -1
@@ -25,7 +27,7 @@ export class AgentStatement {
   lastWarningAtMs = 0
   /** The warning was noted since this was last set to false. */
   isWarningNew = false
-  private noted: NotedWarning = { a: 0, b: 0, atMs: 0 }
+  private noted = NOTHING_NOTED
 
   /** Takes what the batch of these bytes says. */
   take(header: BatchDecoder['header'], bytes: Uint8Array, nowMs: number): void {
@@ -37,8 +39,11 @@ export class AgentStatement {
     if (header.warningBytes > 0) this.takeWarning(header, bytes, nowMs)
   }
 
+  /** A warning that was noted with a batch that the bus refused has not been told of: the next thread notes it anew. */
   detach(): NotedWarning {
-    return this.noted
+    if (!this.isWarningNew) return this.noted
+    this.isWarningNew = false
+    return NOTHING_NOTED
   }
 
   /** Another thread has noted this warning, and told of it. */

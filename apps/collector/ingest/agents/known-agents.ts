@@ -43,6 +43,7 @@ class IndexedAgent implements SeenAgent {
   }
 
   noteWarning(text: string, atMs: number): void {
+    if (atMs < this.lastWarningAtMs) return
     this.lastWarning = text
     this.lastWarningAtMs = atMs
     // It may come after a report that took the batch for reported.

@@ -28,7 +28,7 @@ const hashOfNobody = (): Promise<string> => {
 export async function findLogin(hub: Hub, email: string, password: string): Promise<LoginUser | null> {
   const [row] = await hub.database.db.execute<UserRow>(sql`
     select u.id, u.name, u.company_id, u.password_hash from users u left join companies c on c.id = u.company_id
-    where lower(u.email) = lower(${email}) and u.password_hash is not null and u.kind = 'person' and u.disabled_at is null and c.deleted_at is null`)
+    where lower(u.email) = ${email.toLowerCase()} and u.password_hash is not null and u.kind = 'person' and u.disabled_at is null and c.deleted_at is null`)
   const hash = row?.password_hash ?? (await hashOfNobody())
   // A hash of an unknown kind matches no password, and is no fault of the caller.
   const isRight = await Bun.password.verify(password, hash).catch(() => false)

@@ -26,6 +26,10 @@ const GATHER_MS = 60
 
 const wait = (ms: number): Promise<void> => new Promise(resolve => setTimeout(resolve, ms))
 
+/** What stands behind a word. Lines end at a line feed alone: a text may hold what else a browser takes for an end. */
+const textBehind = (lines: readonly string[], word: string): string | undefined =>
+  lines.find(line => line.startsWith(word))?.slice(word.length)
+
 /** Calls `onEvent` for each event of a stream, until it ends; `onBytes` for everything that comes. */
 async function readEvents(
   body: ReadableStream<Uint8Array>,
@@ -43,8 +47,9 @@ async function readEvents(
     const blocks = text.split('\n\n')
     text = blocks.pop() ?? ''
     for (const block of blocks) {
-      const name = /^event: (.*)$/m.exec(block)?.[1]
-      const data = /^data: (.*)$/m.exec(block)?.[1]
+      const lines = block.split('\n')
+      const name = textBehind(lines, 'event: ')
+      const data = textBehind(lines, 'data: ')
       if (name && data !== undefined) onEvent(name, data)
     }
   }
@@ -146,10 +151,10 @@ export class ViewStream {
           if (control.signal.aborted) return
           if (name === 'end') isOut = true
           else this.take(name, data)
+          this.failures = 0
         },
         () => {
           heard()
-          this.failures = 0
           if (this.state !== 'live') this.setState('live')
         },
       )
