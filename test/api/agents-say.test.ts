@@ -91,6 +91,14 @@ test('[COL-045] what cannot be stored of what an agent says is left out, and cos
   expect(await text('😀'.repeat(501))).toBe('😀'.repeat(500))
 })
 
+test('[COL-045] times of an offset that the database does not take are stored all the same', async () => {
+  const { agentId } = await enrolled()
+  const at = '2026-01-02T04:00:00+18:00'
+  const answer = await report([agentId, { last_seen_at: at, last_warning: 'far', last_warning_at: at }])
+  expect(answer.body.data).toEqual({ updated: 1, unknown: [] })
+  expect(await shown(agentId)).toMatchObject({ last_warning: 'far', last_warning_at: '2026-01-01T10:00:00.000Z' })
+})
+
 test('[COL-045] an agent that was revoked says nothing more', async () => {
   const { agentId } = await enrolled()
   await report([agentId, SAID])

@@ -6,7 +6,6 @@ import pino from 'pino'
 import { createAgentsSync } from '../../apps/collector/hub-link/agents-sync.ts'
 import { FeedSync } from '../../apps/collector/hub-link/feed-sync.ts'
 import { Heartbeat } from '../../apps/collector/hub-link/heartbeat.ts'
-import { HubClient } from '../../apps/collector/hub-link/hub-client.ts'
 import { type SeenAgent, SeenReporter } from '../../apps/collector/hub-link/report-seen.ts'
 import type { RawRecord } from '../../apps/collector/store/feed-store.ts'
 import { FileFeedStore } from '../../apps/collector/store/file-feed-store.ts'
@@ -20,7 +19,15 @@ import { sha256Hex } from '../../core/series/hash.ts'
 import { isGone } from '../../core/sync/gone-records.ts'
 import { until } from '../support/until.ts'
 import { agentId, agentRecord, someSeries, startRig } from './rig.ts'
-import { type HubRequest, hubToken, id, type ScriptedAgent, ScriptedHub } from './scripted-hub.ts'
+import {
+  clientOf,
+  type HubClientParts,
+  type HubRequest,
+  hubToken,
+  id,
+  type ScriptedAgent,
+  ScriptedHub,
+} from './scripted-hub.ts'
 
 let hub: ScriptedHub
 let directory = ''
@@ -44,18 +51,8 @@ afterEach(async () => {
 /** Of agents that say nothing of themselves. */
 const statement: SeenAgent['statement'] = { bufferBytes: -1, bufferBatches: 0, lastWarning: '', lastWarningAtMs: 0 }
 
-const makeClient = (changes: Partial<ConstructorParameters<typeof HubClient>[0]> = {}) =>
-  new HubClient({
-    url: hub.url,
-    token: hubToken,
-    collectorId: id('collector'),
-    isPlainAllowed: false,
-    log,
-    nowMs: Date.now,
-    onClockSkew: seconds => metrics.clockSkew.set(seconds),
-    timeoutMs: 20_000,
-    ...changes,
-  })
+const makeClient = (changes: Partial<HubClientParts> = {}) =>
+  clientOf(hub, log, { onClockSkew: seconds => metrics.clockSkew.set(seconds), ...changes })
 
 /** A sync of rules and every set that it put in force. */
 function makeRules(feed: 'rules' | 'silences' = 'rules') {

@@ -11,7 +11,6 @@ import { FileBusWriter } from '../../apps/collector/bus/file-bus-writer.ts'
 import { type IngestConfig, ingestKeys, loadCollectorConfig } from '../../apps/collector/config.ts'
 import { createAgentsSync } from '../../apps/collector/hub-link/agents-sync.ts'
 import { ChecksFeed } from '../../apps/collector/hub-link/checks-feed.ts'
-import { HubClient } from '../../apps/collector/hub-link/hub-client.ts'
 import { type RunningIngest, startIngest } from '../../apps/collector/ingest/ingest.ts'
 import { RegistryStore } from '../../apps/collector/store/registry/file-registry-store.ts'
 import { AgentRegistry } from '../../apps/collector/store/registry/registry.ts'
@@ -21,7 +20,7 @@ import { sha256Hex } from '../../core/series/hash.ts'
 import { type MetricsAck, MetricsAckSchema, MetricsBatchSchema } from '../../proto/gen/svc/agent/v1/agent_pb.ts'
 import { bundledThread } from '../support/bundled-thread.ts'
 import { RigClock } from './clock.ts'
-import { hubToken, id, ScriptedHub } from './scripted-hub.ts'
+import { clientOf, id, ScriptedHub } from './scripted-hub.ts'
 
 export const companyId = id('company')
 export const serverId = id('server')
@@ -124,16 +123,7 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
   const bus = options.bus?.(writer) ?? writer
   const client = options.withoutHub
     ? null
-    : new HubClient({
-        url: hub.url,
-        token: hubToken,
-        collectorId: id('collector'),
-        isPlainAllowed: false,
-        log,
-        nowMs: Date.now,
-        onClockSkew: seconds => metrics.clockSkew.set(seconds),
-        timeoutMs: 2000,
-      })
+    : clientOf(hub, log, { onClockSkew: seconds => metrics.clockSkew.set(seconds), timeoutMs: 2000 })
   const store = new RegistryStore(join(directory, 'registry.sqlite'))
   const registry = new AgentRegistry(store)
   const shared = { hub: client, log, metrics, nowMs }

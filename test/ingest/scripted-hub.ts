@@ -1,4 +1,6 @@
 // A small HTTP peer that answers as the hub does on its collector-facing endpoints, with what a test puts into it.
+import type { Logger } from 'pino'
+import { HubClient } from '../../apps/collector/hub-link/hub-client.ts'
 import { freePort } from '../../apps/standalone/ports.ts'
 import { uuidFromText } from '../../core/series/hash.ts'
 
@@ -115,3 +117,19 @@ export class ScriptedHub {
 
 /** A stable UUID for a name. */
 export const id = (name: string): string => uuidFromText(name)
+
+export type HubClientParts = ConstructorParameters<typeof HubClient>[0]
+
+/** The collector's end of the link to this hub. */
+export const clientOf = (hub: ScriptedHub, log: Logger, changes: Partial<HubClientParts> = {}): HubClient =>
+  new HubClient({
+    url: hub.url,
+    token: hubToken,
+    collectorId: id('collector'),
+    isPlainAllowed: false,
+    log,
+    nowMs: Date.now,
+    onClockSkew: () => {},
+    timeoutMs: 20_000,
+    ...changes,
+  })

@@ -1,9 +1,8 @@
 // Warnings of agents in the reports of who was seen: how many go at once, and whose turn it is.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import pino from 'pino'
-import { HubClient } from '../../apps/collector/hub-link/hub-client.ts'
-import { type SeenAgent, SeenReporter } from '../../apps/collector/hub-link/report-seen.ts'
-import { hubToken, id, ScriptedHub } from './scripted-hub.ts'
+import { SeenReporter } from '../../apps/collector/hub-link/report-seen.ts'
+import { clientOf, id, ScriptedHub } from './scripted-hub.ts'
 
 const log = pino({ level: 'silent' })
 let hub: ScriptedHub
@@ -13,28 +12,17 @@ beforeEach(() => {
 })
 afterEach(() => hub.stop())
 
-const makeClient = () =>
-  new HubClient({
-    url: hub.url,
-    token: hubToken,
-    collectorId: id('collector'),
-    isPlainAllowed: false,
-    log,
-    nowMs: Date.now,
-    onClockSkew: () => {},
-    timeoutMs: 20_000,
-  })
-
-test('[SYNC-040] so many warnings go in a report, the others in the next, each once', async () => {
-  const agents: SeenAgent[] = Array.from({ length: 300 }, (_, index) => ({
-    record: { agentId: id(`w${index}`) },
-    lastSeenAtMs: 1,
-    agentVersion: '',
-    protoVersion: 0,
-    statement: { bufferBytes: 0, bufferBatches: 0, lastWarning: 'w', lastWarningAtMs: 1 },
+const agentsThatSay = (lastWarning: string) =>
+  Array.from({ length: 300 }, (_, index) => ({
+    record: { agentId: id(`warned ${index}`) },
+    ...{ lastSeenAtMs: 1, agentVersion: '', protoVersion: 0 },
+    statement: { bufferBytes: 0, bufferBatches: 0, lastWarning, lastWarningAtMs: 1 },
     isUnreported: true,
   }))
-  const reporter = new SeenReporter({ agents: () => agents, hub: makeClient(), log, intervalMs: 3_600_000 })
+
+test('[SYNC-040] so many warnings go in a report, the others in the next, each once', async () => {
+  const agents = agentsThatSay('w')
+  const reporter = new SeenReporter({ agents: () => agents, hub: clientOf(hub, log), log, intervalMs: 3_600_000 })
   hub.script = () => (hub.requests.length === 1 ? hub.error(503, 'unavailable') : null)
   for (let report = 0; report < 4; report++) {
     for (const agent of agents) agent.isUnreported = true
@@ -53,15 +41,8 @@ test('[SYNC-040] so many warnings go in a report, the others in the next, each o
 })
 
 test('[SYNC-040] of too many who warn anew before each report all have their turn, and who has waited is not forgotten', async () => {
-  const agents = Array.from({ length: 300 }, (_, index) => ({
-    record: { agentId: id(`turn${index}`) },
-    lastSeenAtMs: 1,
-    agentVersion: '',
-    protoVersion: 0,
-    statement: { bufferBytes: 0, bufferBatches: 0, lastWarning: '', lastWarningAtMs: 0 },
-    isUnreported: true,
-  }))
-  const reporter = new SeenReporter({ agents: () => agents, hub: makeClient(), log, intervalMs: 3_600_000 })
+  const agents = agentsThatSay('')
+  const reporter = new SeenReporter({ agents: () => agents, hub: clientOf(hub, log), log, intervalMs: 3_600_000 })
   const warnAnew = (report: number): void => {
     for (const agent of agents) {
       agent.statement = { ...agent.statement, lastWarning: `w${report}`, lastWarningAtMs: report }

@@ -27,11 +27,11 @@ type SeenStatement = {
 /** What the hub was told of an agent, and up to when it was told that it was seen. */
 type Told = SeenStatement & {
   readonly seenMs: number
-  /** When a warning of it was told, on the monotonic clock. */
+  /** When a warning of it was told, on the monotonic clock; 0: never. */
   readonly warnedMs: number
 }
 const NOTHING_TOLD: Told = {
-  ...{ seenMs: 0, warnedMs: Number.NEGATIVE_INFINITY },
+  ...{ seenMs: 0, warnedMs: 0 },
   ...{ bufferBytes: -1, bufferBatches: 0, lastWarning: '', lastWarningAtMs: 0 },
 }
 
@@ -121,12 +121,12 @@ export class SeenReporter {
   private withNewWarnings(page: readonly SeenAgent[]): SeenAgent[] {
     const found = page.filter(agent => {
       const { lastWarning, lastWarningAtMs } = agent.statement
+      if (lastWarning === '') return false
       const told = this.toldOf(agent)
-      return lastWarning !== '' && (lastWarning !== told.lastWarning || lastWarningAtMs !== told.lastWarningAtMs)
+      return lastWarning !== told.lastWarning || lastWarningAtMs !== told.lastWarningAtMs
     })
-    if (found.length <= WARNINGS_PER_PAGE_MAX) return found
-    const warnedMs = new Map(found.map(agent => [agent, (this.told.get(agent) ?? NOTHING_TOLD).warnedMs]))
-    return found.sort((one, other) => (warnedMs.get(one)! < warnedMs.get(other)! ? -1 : 1))
+    const warnedMs = (agent: SeenAgent): number => this.told.get(agent)?.warnedMs ?? 0
+    return found.sort((one, other) => warnedMs(one) - warnedMs(other))
   }
 
   /** The entries of a page, what the hub has been told once it takes them, and whose warning waits for the next one. */
