@@ -28,13 +28,27 @@ function canListen(port: number): boolean {
 }
 
 /**
+ * Seconds go by until whoever asked for a port listens on it. Meanwhile the process has a socket of its name, outside
+ * the file system, which ends with the process: another one that looks for a port passes this one over.
+ */
+function reserve(port: number): boolean {
+  if (process.platform !== 'linux') return true
+  try {
+    Bun.listen({ unix: `\0svc-port-${port}`, socket: { data: () => {} } }).unref()
+    return true
+  } catch {
+    return false
+  }
+}
+
+/**
  * A port that is free now and that the system gives to no outgoing connection, for a listener that starts later or
- * again.
+ * again. No other process is given it while this one lives.
  */
 export function freePort(): number {
   for (let tries = 0; tries < COUNT; tries++) {
     const port = FIRST + (asked++ % COUNT)
-    if (canListen(port)) return port
+    if (canListen(port) && reserve(port)) return port
   }
   throw new StartFault(`no port from ${FIRST} to ${FIRST + COUNT - 1} is free`)
 }

@@ -22,10 +22,18 @@ export async function lockTreeShared(tx: Tx, companyId: string): Promise<void> {
 const recordOf = (blocks: readonly Block[]) =>
   sql`jsonb_to_recordset(${JSON.stringify(blocks.map(({ cidr, vrf }) => ({ cidr, vrf })))}::jsonb) as b (cidr cidr, vrf text)`
 
+/**
+ * So many blocks at once may be more than PostgreSQL knows of: it counts rows of a table a minute after they came, and
+ * without that it looks through all subnets of a company for each block (13 s for a thousand). They are counted first,
+ * unless somebody else is at it.
+ */
+const MANY = 100
+
 /** After subnets came, went or moved: what lies in their old and new blocks, of one company, gets its place. */
 export async function arrangeTree(tx: Tx, blocks: readonly Block[]): Promise<void> {
   const [first] = blocks
   if (!first) return
+  if (blocks.length >= MANY) await tx.db.execute(sql`analyze (skip_locked) subnets (company_id, vrf, cidr, deleted_at)`)
   await arrangeBlocks(tx, first.company_id, blocks)
   await arrangeAddresses(tx, first.company_id, blocks)
 }
@@ -35,9 +43,9 @@ async function arrangeBlocks(tx: Tx, companyId: string, blocks: readonly Block[]
   await tx.db.execute(sql`
     update subnets c set parent_id = p.parent_id, depth = p.depth from (
       select s.id, around.parent_id, coalesce(around.depth, 0) as depth
-      from (select distinct n.id, n.vrf, n.cidr from ${recordOf(blocks)} join subnets n on n.company_id = ${companyId}
-        and n.vrf = b.vrf and n.deleted_at is null
-        and n.cidr between b.cidr and host(broadcast(b.cidr))::inet) s
+      from (select distinct n.id, n.vrf, n.cidr from ${recordOf(blocks)}, lateral (select id, vrf, cidr from subnets
+        where company_id = ${companyId} and vrf = b.vrf and deleted_at is null
+          and cidr between b.cidr and host(broadcast(b.cidr))::inet offset 0) n) s
       left join lateral (select count(*)::int as depth, (array_agg(a.id order by masklen(a.cidr) desc))[1] as parent_id
         from subnets a where a.company_id = ${companyId} and a.vrf = s.vrf and a.deleted_at is null
           and a.id <> s.id and a.cidr = any(blocks_around(s.cidr))) around on true) p
