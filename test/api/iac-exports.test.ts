@@ -133,3 +133,20 @@ test('all of a kind is one stream, read step by step to its end', async () => {
     expect([paths.length, new Set(paths).size]).toEqual([count, count])
   }
 })
+
+test('two of many whose names come to one slug are told apart on a page that has one of them', async () => {
+  const company = await acme(hub)
+  await hub.hub.database.client`
+    insert into export_schedules (id, company_id, name, resource, format, every, at_time, time_zone)
+    select gen_random_uuid(), ${company.companyId}, case n when 0 then 'twin one' when 25000 then 'twin_one' else 'n ' || n end,
+      'servers', 'csv', 'day', '02:30', 'UTC' from generate_series(0, 25000) n`
+  const pathOf = async (name: string): Promise<string> => {
+    const { body } = await company.call('GET', `/iac/export/export-schedule?name=${encodeURIComponent(name)}`)
+    expect(body.data.length).toBe(1)
+    return body.data[0].path
+  }
+  const [first, second] = [await pathOf('twin one'), await pathOf('twin_one')]
+  for (const path of [first, second]) expect(path).toMatch(/twin-one-[0-9a-f]{8}\.ya?ml$/)
+  expect(first).not.toBe(second)
+  expect(await pathOf('n 7')).toMatch(/\/n-7\.ya?ml$/)
+})

@@ -5,13 +5,12 @@ import { kinds } from '../kinds.ts'
 import { notFound } from '../platform/http/api-error.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { manifestKind, manifestKindOfResource, manifestKinds } from './kinds/all-manifest-kinds.ts'
-import type { Existing, ExportFilter, ManifestKind, Range, Reading } from './kinds/manifest-kind.ts'
+import type { Existing, ExportFilter, ManifestKind, Named, Range, Reading } from './kinds/manifest-kind.ts'
 import { bindingsOf } from './match-existing.ts'
 import { manifestYaml } from './write-manifest-yaml.ts'
 
-/** Of so many resources a page tells which names come to the same slug. */
-const NAMES_MAX = 10_000
 const STEP = 5_000
+const NAMES_STEP = 20_000
 
 type Exported = { readonly path: string; readonly contents: string }
 
@@ -25,19 +24,21 @@ export function findKind(context: RouteContext): ManifestKind {
 /** How many names come to a slug, and how many are that slug but for case. */
 type Taken = ReadonlyMap<string, { readonly all: number; readonly exact: number }>
 
-/** The slugs of the names of a kind, of at most so many resources. */
-async function takenSlugs(reading: Reading, kind: ManifestKind, max: number): Promise<Taken> {
+/** The slugs of the names of all resources of a kind. */
+async function takenSlugs(reading: Reading, kind: ManifestKind): Promise<Taken> {
   const taken = new Map<string, { all: number; exact: number }>()
-  for (let offset = 0; offset < max; offset += STEP) {
-    const rows = await kind.list(reading, {}, { limit: Math.min(STEP, max - offset), offset })
+  for (let after: string | null = null; ; ) {
+    const rows: readonly Named[] = await kind.namesAfter(reading, after, NAMES_STEP)
     for (const { name } of rows) {
       const slug = slugFrom(name)
-      const { all, exact } = taken.get(slug) ?? { all: 0, exact: 0 }
-      taken.set(slug, { all: all + 1, exact: exact + (name.toLowerCase() === slug ? 1 : 0) })
+      const known = taken.get(slug) ?? { all: 0, exact: 0 }
+      known.all++
+      if (name.toLowerCase() === slug) known.exact++
+      taken.set(slug, known)
     }
-    if (rows.length < STEP) break
+    after = rows.at(-1)?.id ?? null
+    if (after === null || rows.length < NAMES_STEP) return taken
   }
-  return taken
 }
 
 /**
@@ -112,7 +113,7 @@ export async function exportKind(
   const [shown, total, taken] = await Promise.all([
     kind.list(reading, filter, range),
     kind.count(reading, filter),
-    takenSlugs(reading, kind, NAMES_MAX),
+    takenSlugs(reading, kind),
   ])
   return { manifests: await manifestsOf(reading, kind, shown, taken), total }
 }
@@ -125,7 +126,7 @@ export async function exportYaml(
   step = STEP,
 ): Promise<ReadableStream<Uint8Array>> {
   const reading = readingOf(context)
-  const taken = await takenSlugs(reading, kind, Number.POSITIVE_INFINITY)
+  const taken = await takenSlugs(reading, kind)
   const encoder = new TextEncoder()
   const read = (offset: number) => kind.list(reading, filter, { limit: step, offset })
   // What is refused is refused before the answer begins.

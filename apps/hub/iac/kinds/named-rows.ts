@@ -1,9 +1,9 @@
 // How the resources of a kind are found where each is a row of one table: by ids, by name, as a filtered list.
-import { type AnyColumn, and, asc, count, or, type SQL, sql } from 'drizzle-orm'
+import { type AnyColumn, and, asc, count, gt, or, type SQL, sql } from 'drizzle-orm'
 import type { PgTable } from 'drizzle-orm/pg-core'
 import type { Unchecked } from '../../../../core/json-object.ts'
 import { isAnyOf } from '../../platform/db/transaction.ts'
-import type { Asked, Existing, ExportFilter, ManifestKind, Reading } from './manifest-kind.ts'
+import type { Asked, Existing, ExportFilter, ManifestKind, Named, Reading } from './manifest-kind.ts'
 import { nameOfSpec } from './spec-fields.ts'
 
 /**
@@ -16,7 +16,24 @@ export const isAsked = (id: AnyColumn, name: AnyColumn, { ids, names }: Asked): 
     sql`lower(${name}) in (select lower(asked) from jsonb_array_elements_text(${JSON.stringify(names)}::jsonb) asked)`,
   ) as SQL
 
-type NamedTable = PgTable & { readonly id: AnyColumn; readonly createdAt: AnyColumn }
+type IdTable = PgTable & { readonly id: AnyColumn }
+
+/** Ids and names of rows, in the order of their ids; `after` is the last one before them. */
+export const namesInOrder = (
+  { db }: Reading,
+  { table, name }: { readonly table: IdTable; readonly name: AnyColumn },
+  where: SQL | undefined,
+  after: string | null,
+  limit: number,
+): Promise<Named[]> =>
+  db
+    .select({ id: sql<string>`${table.id}`, name: sql<string>`${name}` })
+    .from<IdTable>(table)
+    .where(and(where, after === null ? undefined : gt(table.id, after)))
+    .orderBy(asc(table.id))
+    .limit(limit)
+
+type NamedTable = IdTable & { readonly createdAt: AnyColumn }
 
 type NamedRows<T extends NamedTable> = {
   readonly table: T
@@ -41,6 +58,7 @@ export function namedRows<T extends NamedTable>(rows: NamedRows<T>) {
         .select({ id: sql<string>`${table.id}`, name: sql<string>`${name}` })
         .from<NamedTable>(table)
         .where(and(ofCompany(companyId), isAsked(table.id, name, asked))),
+    namesAfter: (reading, after, limit) => namesInOrder(reading, rows, ofCompany(reading.companyId), after, limit),
     byIds: async (reading, ids) =>
       read(reading, await where(reading, and(ofCompany(reading.companyId), isAnyOf(table.id, ids)))),
     candidates: async (reading, spec, slug) => {
@@ -59,5 +77,5 @@ export function namedRows<T extends NamedTable>(rows: NamedRows<T>) {
       const [row] = await reading.db.select({ total: count() }).from<NamedTable>(table).where(filtered(reading, filter))
       return row?.total ?? 0
     },
-  } satisfies Pick<ManifestKind, 'names' | 'byIds' | 'candidates' | 'list' | 'count'>
+  } satisfies Pick<ManifestKind, 'names' | 'namesAfter' | 'byIds' | 'candidates' | 'list' | 'count'>
 }

@@ -116,6 +116,8 @@ export const optionListKind: ManifestKind = {
     names
       .map(list => ({ id: optionListId(companyId, list), name: list }))
       .filter(({ id, name }) => ids.includes(id) || asked.some(each => listNamed(each) === name)),
+  namesAfter: async ({ companyId }, after) =>
+    after === null ? names.map(list => ({ id: optionListId(companyId, list), name: list })) : [],
   byIds: (reading, ids) =>
     read(
       reading,

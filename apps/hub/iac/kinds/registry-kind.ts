@@ -14,7 +14,7 @@ import { inManifestNames, specFields, specPlace } from '../../resources/manifest
 import { parseForm } from '../../resources/resource-form.ts'
 import { deleteResource, insertResource, updateResource } from '../../resources/write-resource.ts'
 import type { Existing, ExportFilter, ManifestKind, NameFinder, Reading, Reference } from './manifest-kind.ts'
-import { isAsked } from './named-rows.ts'
+import { isAsked, namesInOrder } from './named-rows.ts'
 import { namesById } from './names-by-id.ts'
 import { nameOfSpec, sortedTags } from './spec-fields.ts'
 
@@ -247,6 +247,8 @@ export function manifestKindOf(kind: Kind): ManifestKind | null {
         .where(and(own.owned(companyId), isAsked(table.id, name, asked)))
       return rows
     },
+    namesAfter: (reading, after, limit) =>
+      namesInOrder(reading, { table, name: columnNamed(table, 'name') }, own.owned(reading.companyId), after, limit),
     byIds: (reading, ids) => read(reading, and(own.owned(reading.companyId), isAnyOf(table.id, ids))),
     candidates: async (reading, spec, slug) => {
       const key = own.keyOf(spec)
