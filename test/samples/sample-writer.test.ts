@@ -265,7 +265,7 @@ describe('the sample writer', () => {
     expect(writer.dropped.purged).toBe(3)
   })
 
-  test('definitions of a fleet that comes at once are stored in blocks of bounded size, and while too many wait the bus is not read', async () => {
+  test('definitions that no two servers share are stored in blocks of bounded size, and while too many wait the bus is not read', async () => {
     const bus = openBus()
     const blocks: number[] = []
     let turns = 0
@@ -296,7 +296,7 @@ describe('the sample writer', () => {
       for (let index = from; index < to; index++) {
         const series = Array.from({ length: 7 }, (_, mount) => ({
           metric: 'disk_used_percent',
-          labels: { mount: `/${mount}` },
+          labels: { mount: `/${index}/${mount}` },
           points: [[NOW, 1]] as const,
         }))
         await bus.writer.publish(server(index), entryOf(COMPANY, server(index), series))
@@ -330,6 +330,56 @@ describe('the sample writer', () => {
     expect(Math.max(...blocks)).toBe(10)
     const [row] = await store.rows(`SELECT count() FROM ${store.database}.series FINAL`)
     expect([Number(row?.[0]), troubles]).toEqual([140, []])
+  })
+
+  test('definitions that the servers of a fleet share do not keep the bus from being read, and wait until it is', async () => {
+    const bus = openBus()
+    const blocks: number[] = []
+    let stored = -1
+    let readToEnd = false
+    const reader = bus.openReader()
+    const read = reader.read.bind(reader)
+    let asked = 0
+    reader.read = async (...args) => {
+      // A little at a time: more than WAIT_MS go by before all is read.
+      asked += 40
+      const groups = await read(args[0], args[1], 1)
+      readToEnd = groups.length === 0
+      return groups
+    }
+    const writer = new SampleWriter({
+      store: {
+        ...store,
+        insertBlock: async (table, block, token) => {
+          if (table === 'series') {
+            if (stored < 0) stored = readToEnd ? 1 : 0
+            blocks.push(block[1]!)
+          }
+          await store.insertBlock(table, block, token)
+        },
+      },
+      bus: reader,
+      nowMs: () => NOW + asked,
+      onInserted: () => undefined,
+      onDefinitions: () => undefined,
+      onTrouble: error => troubles.push(error),
+      definitionsMax: 210,
+    })
+    const series = Array.from({ length: 7 }, (_, mount) => ({
+      metric: 'disk_used_percent',
+      labels: { mount: `/shared/${mount}` },
+      points: [[NOW, 1]] as const,
+    }))
+    for (let index = 0; index < 100; index++)
+      await bus.writer.publish(server(1_000 + index), entryOf(COMPANY, server(1_000 + index), series))
+    const running = writer.run()
+    ends.push(async () => {
+      writer.abort()
+      await running
+      await reader.close()
+    })
+    await until('the definitions to be stored', () => blocks.reduce((sum, rows) => sum + rows, 0) === 700)
+    expect([stored, Math.max(...blocks), troubles]).toEqual([1, 70, []])
   })
 
   test('a block larger than any other is stored whole and in order', async () => {

@@ -52,6 +52,7 @@ export interface BusReader {
   readonly partitions: readonly number[]
   /**
    * Groups after `position` (0 = from the start), in order, about `bytesMax` in all; empty when there is nothing new.
+   * Their bytes are as they are until the next read: the memory may be the reader's own.
    */
   read(partition: number, position: number, bytesMax: number): Promise<BusGroup[]>
   /**

@@ -9,6 +9,8 @@ import { BusIndex, type Segment } from './segments-and-consumers.ts'
 
 /** The smallest read from a segment file. */
 const CHUNK_BYTES_MIN = 64 * 1024
+/** A reader keeps no more memory than this. */
+const KEPT_BYTES_MAX = 4 * 1024 * 1024
 
 /** A place between two groups: the next group starts at `offset` of the segment with the entry of `position`. */
 type Place = { readonly segment: Segment; readonly file: number; offset: number; position: number }
@@ -22,6 +24,13 @@ export class FileBusReader implements BusReader {
   /** The end found by searching the disk; used when the mark is older than the boot of this host. */
   private found: BusEnd | null = null
   private isClosed = false
+  /**
+   * What was read lies here until the next read. New memory for each read costs several times the copy: the system
+   * gives it page by page, at the first touch of each.
+   */
+  private kept = new Uint8Array(0)
+  /** How much of it the groups of this read have. */
+  private keptUsed = 0
 
   /** `consumers` must all be registered before any entry may be removed. */
   constructor(path: string, consumers: readonly string[]) {
@@ -33,6 +42,7 @@ export class FileBusReader implements BusReader {
   async read(partition: number, position: number, bytesMax: number): Promise<BusGroup[]> {
     const end = this.end()
     const groups: BusGroup[] = []
+    this.keptUsed = 0
     let place = this.place
     if (place?.position !== position + 1) place = this.seek(position)
     let bytes = 0
@@ -99,7 +109,8 @@ export class FileBusReader implements BusReader {
   private take(place: Place, end: BusEnd, bytesMax: number, visit: (group: Omit<BusGroup, 'partition'>) => void): void {
     const limit = place.segment.first === end.segment ? end.offset : fstatSync(place.file).size
     const room = limit - place.offset
-    let chunk = readBytes(place.file, place.offset, Math.min(room, Math.max(bytesMax, CHUNK_BYTES_MIN)))
+    const wanted = Math.min(room, Math.max(bytesMax, CHUNK_BYTES_MIN))
+    let chunk = readBytes(place.file, place.offset, wanted, this.memoryFor(wanted))
     for (let at = 0; ; ) {
       const header = groupHeader(chunk, at, place.position)
       const length = header ? groupBytes(header.byteCount) : 0
@@ -116,6 +127,16 @@ export class FileBusReader implements BusReader {
       place.offset += length
       place.position += header.count
     }
+  }
+
+  /** Of what is kept where there is room, at a multiple of eight; else new. */
+  private memoryFor(byteCount: number): Uint8Array<ArrayBuffer> {
+    const at = Math.ceil(this.keptUsed / 8) * 8
+    if (at === 0 && byteCount > this.kept.length && byteCount <= KEPT_BYTES_MAX)
+      this.kept = new Uint8Array(Math.min(KEPT_BYTES_MAX, Math.max(CHUNK_BYTES_MIN, byteCount * 2)))
+    if (at + byteCount > this.kept.length) return new Uint8Array(byteCount)
+    this.keptUsed = at + byteCount
+    return this.kept.subarray(at, at + byteCount)
   }
 
   private damaged({ segment, offset, position }: Place): Error {

@@ -63,9 +63,14 @@ export function isWhole(bytes: Uint8Array): boolean {
   return crc32(bytes) === checksum
 }
 
-/** Reads up to `byteCount` bytes of a file; fewer at its end. */
-export function readBytes(file: number, at: number, byteCount: number): Uint8Array<ArrayBuffer> {
-  const bytes = new Uint8Array(byteCount)
+/** Reads up to `byteCount` bytes of a file, into memory of its own or the beginning of `into`; fewer at its end. */
+export function readBytes(
+  file: number,
+  at: number,
+  byteCount: number,
+  into: Uint8Array<ArrayBuffer> = new Uint8Array(byteCount),
+): Uint8Array<ArrayBuffer> {
+  const bytes = into.subarray(0, byteCount)
   let count = 0
   while (count < byteCount) {
     const read = readSync(file, bytes, count, byteCount - count, at + count)

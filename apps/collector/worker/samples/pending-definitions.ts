@@ -1,5 +1,7 @@
 // Definitions of series between bus and store. They need not wait for their samples, and whoever reads a series must
-// know its name: they are stored within a second. Many are stored in blocks of bounded size.
+// know its name: they are stored within a second. While the bus has more than was read yet, as when a whole fleet comes
+// at once, reading goes first: to store them takes a third of what a first sight does, queries know those that wait, and
+// the bus has them after a crash. Many are stored in blocks of bounded size.
 import type { EntryReader } from '../../../../core/bus/entry.ts'
 import { NativeWriter } from '../../../../core/samples/block/native-writer.ts'
 import {
@@ -14,11 +16,15 @@ import { idOf } from '../../../../core/samples/latest/buffered-points.ts'
 import { BoundedMap } from '../../bounded-map.ts'
 
 const WAIT_MS = 1_000
+/** How long they wait for the bus to be read. */
+const WAIT_BEHIND_MS = 60_000
 /**
- * Where so many wait, the bus is to be read no further: a fleet that comes at once has millions. A third of them is
+ * Where so many wait that no other server has, the bus is to be read no further: each takes some 200 bytes. Where
+ * servers have the same series, as those of a fleet do, a further server counts as SERVER_COST of them. A third of it is
  * stored as one block.
  */
-const COUNT_MAX = 300_000
+const OWN_MAX = 300_000
+const SERVER_COST = 2
 
 /** Keys that are remembered. */
 const KEYS_MAX = 50_000
@@ -37,15 +43,16 @@ type PendingDefinitionsOptions = {
   readonly onStored: () => void
   /** Nothing is being stored any more. */
   readonly onRest: () => void
-  readonly countMax?: number | undefined
+  readonly ownMax?: number | undefined
 }
 
 export class PendingDefinitions {
   private readonly writer = new NativeWriter()
-  private readonly countMax: number
-  /** Those to be stored, how many they are, and when the first of them came. */
+  private readonly ownMax: number
+  /** Those to be stored, how many they are, what they take of `ownMax`, and when the first of them came. */
   private waiting: ServerDefinitions[] = []
   private waitingCount = 0
+  private own = 0
   private sinceMs = 0
   /** Those that are being stored. */
   private inserting: readonly ServerDefinitions[] = []
@@ -56,16 +63,11 @@ export class PendingDefinitions {
   private readonly lists = new BoundedMap<string, ReadList>(LISTS_MAX)
 
   constructor(private readonly options: PendingDefinitionsOptions) {
-    this.countMax = options.countMax ?? COUNT_MAX
+    this.ownMax = options.ownMax ?? OWN_MAX
   }
 
   get isFull(): boolean {
-    return this.waitingCount >= this.countMax
-  }
-
-  /** Whether none waits and none is being stored. */
-  get isEmpty(): boolean {
-    return this.waitingCount === 0 && this.storing === null
+    return this.own >= this.ownMax
   }
 
   /** Adds the definitions of the reader's entry. Adds those to `unseen` whose keys are new to this thread. */
@@ -76,6 +78,7 @@ export class PendingDefinitions {
     const count = list.definitions.length
     if (this.waitingCount === 0) this.sinceMs = nowMs
     this.waitingCount += count
+    this.own += SERVER_COST
     this.waiting.push(definedBy({ companyId, serverId }, list, entries.receivedAtMs))
   }
 
@@ -86,6 +89,7 @@ export class PendingDefinitions {
     const known = this.lists.get(name)
     if (known && Buffer.compare(known.bytes, bytes) === 0) return known.list
     const list = definitionList(this.read(entries, unseen))
+    this.own += list.definitions.length
     if (bytes.length <= LIST_BYTES_MAX) this.lists.set(name, { bytes: bytes.slice(), list })
     return list
   }
@@ -124,14 +128,15 @@ export class PendingDefinitions {
   keep(isKept: (server: DefinedServer) => boolean): void {
     this.waiting = this.waiting.filter(isKept)
     this.waitingCount = this.waiting.reduce((sum, { begin, end }) => sum + end - begin, 0)
+    this.boundOwn()
     this.inserting = this.inserting.filter(isKept)
   }
 
-  /** Begins to store them once they have waited their time. */
-  storeIfDue(nowMs: number): void {
+  /** Begins to store them once they have waited their time. `isBehind`: the bus has more than was read yet. */
+  storeIfDue(nowMs: number, isBehind: boolean): void {
     if (this.waitingCount === 0 || this.storing) return
     const waitedMs = nowMs - this.sinceMs
-    if (waitedMs < 0 || waitedMs >= WAIT_MS || this.isFull) void this.storeNow()
+    if (waitedMs < 0 || waitedMs >= (isBehind ? WAIT_BEHIND_MS : WAIT_MS) || this.isFull) void this.storeNow()
   }
 
   private storeNow(): Promise<void> {
@@ -145,7 +150,7 @@ export class PendingDefinitions {
   private async store(): Promise<void> {
     const { insert, isAborted, onStored } = this.options
     while (this.waitingCount > 0 && !isAborted()) {
-      this.inserting = this.take(Math.ceil(this.countMax / 3))
+      this.inserting = this.take(Math.ceil(this.ownMax / 3))
       writeSeriesBlock(this.writer, this.inserting)
       await insert(this.writer.finish(), `series-${crypto.randomUUID()}`)
       if (!isAborted()) onStored()
@@ -171,7 +176,14 @@ export class PendingDefinitions {
     }
     this.waiting.splice(0, whole)
     this.waitingCount -= countMax - left
+    this.own -= whole * SERVER_COST
+    this.boundOwn()
     return taken
+  }
+
+  /** Which server was the last one with a list is not known: those that wait take no more than if none shared any. */
+  private boundOwn(): void {
+    this.own = Math.min(this.own, this.waitingCount + this.waiting.length * SERVER_COST)
   }
 
   /** Resolves when none is being stored. */

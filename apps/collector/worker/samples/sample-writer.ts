@@ -72,7 +72,7 @@ type SampleWriterOptions = {
   /** Called when samples of a server are stored and visible in the store. */
   readonly onStored?: (server: ServerPoints) => void
   readonly hold?: Hold
-  /** How many definitions may wait for the store before the bus is read no further. */
+  /** How many definitions that no two servers share may wait for the store before the bus is read no further. */
   readonly definitionsMax?: number
   /** How long it rests at most before it looks again; 100 ms by default. */
   readonly pollMs?: number
@@ -121,7 +121,7 @@ export class SampleWriter {
       isAborted: () => this.isAborted,
       onStored: options.onDefinitions,
       onRest: () => this.wake(),
-      countMax: options.definitionsMax,
+      ownMax: options.definitionsMax,
     })
     this.startedAtMs = options.nowMs()
   }
@@ -270,13 +270,12 @@ export class SampleWriter {
   }
 
   /**
-   * Entries on the bus that queries cannot see yet. Buffered entries do not count: they can be read once their series
-   * are known.
+   * Entries on the bus that queries cannot see yet. Buffered entries do not count, and neither do definitions that
+   * wait: queries know both.
    */
   async lagEntries(): Promise<number> {
     const { bus } = this.options
-    const isBuffered = !this.isDue() && this.definitions.isEmpty
-    const buffered = isBuffered ? this.active.entries : 0
+    const buffered = this.isDue() ? 0 : this.active.entries
     const lags = await Promise.all(
       bus.partitions.map(
         async partition => (await bus.lastPosition(partition)) - (await this.passedPosition(partition)),
@@ -331,7 +330,7 @@ export class SampleWriter {
   async run(): Promise<void> {
     while (!this.isStopping) {
       const readCount = this.mayRead ? await this.readOnce() : 0
-      this.definitions.storeIfDue(this.options.nowMs())
+      this.definitions.storeIfDue(this.options.nowMs(), !this.isCaughtUp)
       if (this.isDue()) await this.send()
       else if (readCount === 0) await this.rest()
     }
