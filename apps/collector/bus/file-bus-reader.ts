@@ -110,6 +110,7 @@ export class FileBusReader implements BusReader {
     const limit = place.segment.first === end.segment ? end.offset : fstatSync(place.file).size
     const room = limit - place.offset
     const wanted = Math.min(room, Math.max(bytesMax, CHUNK_BYTES_MIN))
+    const usedBefore = this.keptUsed
     let chunk = readBytes(place.file, place.offset, wanted, this.memoryFor(wanted))
     for (let at = 0; ; ) {
       const header = groupHeader(chunk, at, place.position)
@@ -117,7 +118,8 @@ export class FileBusReader implements BusReader {
       if (!header || at + length > room) return
       if (at + length > chunk.length) {
         if (at > 0) return
-        chunk = readBytes(place.file, place.offset, length)
+        this.keptUsed = usedBefore
+        chunk = readBytes(place.file, place.offset, length, this.memoryFor(length))
       }
       const group = chunk.subarray(at, at + length)
       if (!isWhole(group)) throw this.damaged(place)

@@ -7,6 +7,9 @@ const encoder = new TextEncoder()
 /** A column of a block: its name and ClickHouse type; `bytesPerRow` is 0 for text, whose length varies. */
 export type NativeColumn = { readonly name: string; readonly type: string; readonly bytesPerRow: number }
 
+/** Room for so much of each row is made at once: a buffer that doubles is copied whenever it does. */
+const ROW_BYTES = 96
+
 const varUintBytes = (value: number): number => (value < 0x80 ? 1 : 1 + varUintBytes(Math.floor(value / 0x80)))
 
 /** Builds one block at a time in a growing buffer, whose memory the next block reuses. */
@@ -18,6 +21,7 @@ export class NativeWriter {
   /** Starts a block. The columns follow in the order of the table's insert. */
   begin(columnCount: number, rowCount: number): void {
     this.at = 0
+    this.reserve(rowCount * ROW_BYTES)
     this.varUint(columnCount)
     this.varUint(rowCount)
   }

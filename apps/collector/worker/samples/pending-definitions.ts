@@ -1,7 +1,7 @@
 // Definitions of series between bus and store. They need not wait for their samples, and whoever reads a series must
-// know its name: they are stored within a second. While the bus has more than was read yet, as when a whole fleet comes
-// at once, reading goes first: to store them takes a third of what a first sight does, queries know those that wait, and
-// the bus has them after a crash. Many are stored in blocks of bounded size.
+// know its name: they are stored within a second. While the bus has more than was read yet, as when a whole fleet
+// comes at once, reading goes first: to store them takes a third of what a first sight does, queries know those that
+// wait, and the bus has them after a crash. Many are stored in blocks of bounded size.
 import type { EntryReader } from '../../../../core/bus/entry.ts'
 import { NativeWriter } from '../../../../core/samples/block/native-writer.ts'
 import {
@@ -20,8 +20,8 @@ const WAIT_MS = 1_000
 const WAIT_BEHIND_MS = 60_000
 /**
  * Where so many wait that no other server has, the bus is to be read no further: each takes some 200 bytes. Where
- * servers have the same series, as those of a fleet do, a further server counts as SERVER_COST of them. A third of it is
- * stored as one block.
+ * servers have the same series, as those of a fleet do, a further server counts as SERVER_COST of them. A third of it
+ * is stored as one block.
  */
 const OWN_MAX = 300_000
 const SERVER_COST = 2
