@@ -4,6 +4,7 @@
 import { startCollectorProcess } from './collector-process.ts'
 import { cpuSeconds, rssMb, threadUse, usedBetween } from './process-cpu.ts'
 
+const DEFINED_MS = 4_000
 const [agents = '1000', rounds = '20', series = '150'] = process.argv.slice(2)
 
 /** CPU seconds by name of thread, the busiest first. */
@@ -20,6 +21,8 @@ try {
   const startMs = Date.now() - 3 * 3_600_000
   await load('2', startMs)
   await collector.untilDrained()
+  // A second later the series are stored, which were all new.
+  await Bun.sleep(DEFINED_MS)
   const before = cpuSeconds(pid)
   const { statuses: _, unexpected: __, seed: ___, ...sent } = await load(rounds, startMs + 60_000)
   await collector.untilDrained()
