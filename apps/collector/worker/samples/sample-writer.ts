@@ -88,7 +88,8 @@ export class SampleWriter {
   private readonly samples = new NativeWriter()
   private readonly definitions: PendingDefinitions
   private lastSeq = 0
-  private readonly startedAtMs: number
+  /** -Infinity where the bus held nothing at the start. */
+  private startedAtMs: number
   private readonly scratch = new BlockScratch()
   private active = newPendingBlock(this.scratch)
   private free: PendingBlock | null = newPendingBlock(this.scratch)
@@ -326,8 +327,19 @@ export class SampleWriter {
     this.stop()
   }
 
+  /** Whether there is nothing on the bus that an earlier process may have held until it died. */
+  private async isFresh(): Promise<boolean> {
+    const { bus } = this.options
+    try {
+      return bus.partitions.length > 0 && (await this.lagEntries()) === 0
+    } catch {
+      return false
+    }
+  }
+
   /** Consumes until stopped. */
   async run(): Promise<void> {
+    if (await this.isFresh()) this.startedAtMs = Number.NEGATIVE_INFINITY
     while (!this.isStopping) {
       const readCount = this.mayRead ? await this.readOnce() : 0
       this.definitions.storeIfDue(this.options.nowMs(), !this.isCaughtUp)

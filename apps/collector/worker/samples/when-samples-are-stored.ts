@@ -14,7 +14,7 @@ export type Hold = { readonly ms: number; readonly bytes: number }
 
 type AroundBlock = {
   readonly nowMs: number
-  /** Since when the writer runs. */
+  /** Since when the writer runs; -Infinity where it found nothing that an earlier one had held. */
   readonly startedAtMs: number
   /** Cells that end by this instant may be computed already. */
   readonly computedBeforeMs: () => number
@@ -34,8 +34,8 @@ export function areSamplesStored(
   // Samples for cells that are computed already are stored soon, so that the pass after the next computes these cells
   // again.
   const isLate = block.oldestCellMs + CELL_5M_MS <= computedBeforeMs()
-  // A block is buffered for no longer than the writer has run: the first samples after a start are stored soon, and
-  // each block is buffered twice as long as the one before.
+  // What an earlier writer held until it died is stored soon, else one that dies again and again would store nothing: a
+  // block is buffered for no longer than the writer has run, and each one twice as long as the one before.
   const ageMs = Math.max(BLOCK_WAIT_MS, firstAtMs - startedAtMs)
   const waitMs = Math.min(hold?.ms ?? BLOCK_WAIT_MS, ageMs, isLate ? LATE_WAIT_MS : Number.POSITIVE_INFINITY)
   return waitedMs >= waitMs || waitedMs < 0 || isUrgent
