@@ -10,6 +10,9 @@ import type { Rule } from '../../../core/matching/advisory.ts'
 
 const NOW = Date.UTC(2026, 10, 22, 12)
 const command = resolve(import.meta.dir, 'db.ts')
+const sameDay = resolve(import.meta.dir, '../../support/same-day.ts')
+const DAY_MS = 86_400_000
+const TEST_DAY_ENDS_MS = String(Math.ceil(Date.now() / DAY_MS) * DAY_MS - 1)
 
 export const importCommandOfTests: readonly string[] = [process.execPath, command, 'db-import-worker']
 
@@ -89,10 +92,10 @@ export type Ran = { readonly code: number; readonly out: string; readonly err: s
 
 /** Runs `matcher db …` as a process. */
 export async function runDb(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ran> {
-  const child = Bun.spawn([process.execPath, command, 'db', ...args], {
+  const child = Bun.spawn([process.execPath, '--preload', sameDay, command, 'db', ...args], {
     stdout: 'pipe',
     stderr: 'pipe',
-    env: { ...process.env, ...env },
+    env: { ...process.env, TEST_DAY_ENDS_MS, ...env },
   })
   const [out, err, code] = await Promise.all([
     new Response(child.stdout).text(),
