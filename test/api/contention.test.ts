@@ -89,12 +89,17 @@ test(
     const companies: Company[] = []
     for (let n = 0; n < COMPANIES; n++)
       companies.push({ ...(await hub.tenant()), servers: [randomUUID()], rules: [randomUUID()] })
-    const endsAt = performance.now() + WRITING_MS
+    const startedAt = performance.now()
     const statuses = new Map<number, number>()
     const faults: string[] = []
+    // On a host with other work few of them are done in that time.
+    const isOver = (): boolean => {
+      const ranMs = performance.now() - startedAt
+      return ranMs > WRITING_MS && ((statuses.get(201) ?? 0) > 50 || ranMs > 3 * WRITING_MS)
+    }
     await Promise.all(
       Array.from({ length: CLIENTS }, async (_, client) => {
-        while (performance.now() < endsAt) {
+        while (!isOver()) {
           const { status, body } = await random.pick(steps)(companies[client % COMPANIES]!)
           statuses.set(status, (statuses.get(status) ?? 0) + 1)
           if (status >= 500) faults.push(`${status} ${JSON.stringify(body)}`)
@@ -107,7 +112,7 @@ test(
     expect([faults, deadlocks?.count]).toEqual([[], 0])
     expect(statuses.get(201) ?? 0).toBeGreaterThan(50)
   },
-  WRITING_MS + 60_000,
+  3 * WRITING_MS + 60_000,
 )
 
 describe('a transaction that the database breaks off', () => {
