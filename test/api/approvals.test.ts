@@ -112,6 +112,9 @@ describe('workflows', () => {
       own.call('PATCH', path, { priority, ...more }, headers)
     expect((await change(100)).body.data.version).toBe(1)
     expect((await change(100, { actions: ['delete', 'create', 'update'] })).body.data.version).toBe(1)
+    // An answer can be sent back as it came.
+    const answered = (await own.call('GET', path)).body.data
+    expect((await own.call('PATCH', path, answered)).body.data).toEqual(answered)
     expect(await entries()).toBe(before)
     expect((await change(5)).body.data.version).toBe(2)
     const [header, member] = [await change(6, {}, { 'If-Match': '"1"' }), await change(6, { version: 1 })]

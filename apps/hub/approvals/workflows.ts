@@ -228,18 +228,28 @@ const requireStep = (row: WorkflowRow): void => {
   if (row.steps.length === 0) throw invalidField('steps', 'list_min', { min: 1 })
 }
 
+/**
+ * How long tickets stay open after a change. One without hours of its own is answered with those of the company; sent
+ * back they stay the company's.
+ */
+const expireHoursAfter = ({ workflow, hours }: WorkflowRow, given: number | null | undefined): number | null =>
+  given === undefined || (workflow.expireHours === null && given === hours) ? workflow.expireHours : given
+
 /** The columns of a workflow after a change. */
-const columnsAfter = (workflow: WorkflowRow['workflow'], input: WorkflowInput) => ({
-  name: input.name ?? workflow.name,
-  kinds: input.kinds === undefined ? workflow.kinds : [...(input.kinds ?? [])],
-  actions: input.actions === undefined ? workflow.actions : actionsOf(input.actions),
-  match: input.match === undefined ? workflow.match : matchOf(input.match),
-  priority: input.priority ?? workflow.priority,
-  enabled: input.enabled ?? workflow.enabled,
-  allowSelf: input.allow_self ?? workflow.allowSelf,
-  distinctApprovers: input.distinct_approvers ?? workflow.distinctApprovers,
-  expireHours: input.expire_hours === undefined ? workflow.expireHours : input.expire_hours,
-})
+function columnsAfter(before: WorkflowRow, input: WorkflowInput) {
+  const { workflow } = before
+  return {
+    name: input.name ?? workflow.name,
+    kinds: input.kinds === undefined ? workflow.kinds : [...(input.kinds ?? [])],
+    actions: input.actions === undefined ? workflow.actions : actionsOf(input.actions),
+    match: input.match === undefined ? workflow.match : matchOf(input.match),
+    priority: input.priority ?? workflow.priority,
+    enabled: input.enabled ?? workflow.enabled,
+    allowSelf: input.allow_self ?? workflow.allowSelf,
+    distinctApprovers: input.distinct_approvers ?? workflow.distinctApprovers,
+    expireHours: expireHoursAfter(before, input.expire_hours),
+  }
+}
 
 /** Throws 412 or 409 for one that is another version than the caller knows. */
 export const updateWorkflow = (
@@ -251,7 +261,7 @@ export const updateWorkflow = (
     const { workflow } = before
     checkVersion(workflow, { ifMatch: context.header('if-match'), version: version ?? null })
     if (input.enabled === true) requireStep(before)
-    const columns = columnsAfter(workflow, input)
+    const columns = columnsAfter(before, input)
     if (isDeepStrictEqual({ ...workflow, ...columns }, workflow)) return UNCHANGED
     await refuseTakenName(tx.db.update(approvalWorkflows).set(columns).where(eq(approvalWorkflows.id, id)).execute())
     return touch(tx, context, before)
