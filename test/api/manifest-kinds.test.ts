@@ -1,5 +1,6 @@
 // Manifests of proxies with their sites, option lists and schedules of exports: made, planned again, drifted, deleted.
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { watchDrift } from '../../apps/hub/iac/drift.ts'
 import { type Json, TestHub } from './hub-harness.ts'
 import { type Acme, absent, acme, applied, manifest, submit } from './iac-rig.ts'
 
@@ -309,4 +310,59 @@ test('[R-036] references by name may be called as the API calls their fields', a
     [8, 'spec.server_ids'],
     [8, 'spec.servers.0'],
   ])
+})
+
+test('[RES-142] [R-041] a change by hand of a part is seen as drift with the next look, and its way back too', async () => {
+  const own = await acme(hub)
+  const first = async (path: string): Promise<Json> => (await own.call('GET', path)).body.data[0]
+  const run = await submit(
+    hub,
+    own,
+    [
+      manifest(own.slug, 'load-balancer', 'lb', {
+        vendor: 'haproxy',
+        pools: [{ name: 'web', min_up: 1, members: [{ address: '192.0.2.1', port: 80 }] }],
+        virtual_servers: [{ name: 'www', address: '192.0.2.80', port: 80, pool: 'web' }],
+      }),
+      manifest(own.slug, 'dns-zone', 'zone', { zone: 'parts.example', records: [{ type: 'A', value: '192.0.2.1' }] }),
+      manifest(own.slug, 'proxy', 'front', {
+        sites: [{ name: 'shop', hostnames: ['shop.example'], path: '/', upstream: { url: 'http://127.0.0.1:8080' } }],
+      }),
+      manifest(own.slug, 'option-list', 'roles', { items: [{ value: 'web', label: 'Web' }] }),
+    ],
+    { apply: true },
+  )
+  expect([run.status, run.errors]).toEqual(['applied', []])
+  await watchDrift(hub.hub)
+  const [device, zone, proxy] = [await first('/load-balancers'), await first('/dns/zones'), await first('/proxies')]
+  const pool = `/load-balancers/${device.id}/pools/${(await first(`/load-balancers/${device.id}/pools`)).id}`
+  const records = (await own.call('GET', `/dns/zones/${zone.id}/records?type=A`)).body.data
+  const at = {
+    member: `${pool}/members/${(await first(`${pool}/members`)).id}`,
+    virtual: `/load-balancers/${device.id}/virtual-servers/${(await first(`/load-balancers/${device.id}/virtual-servers`)).id}`,
+    record: `/dns/zones/${zone.id}/records/${records[0].id}`,
+    site: `/proxies/${proxy.id}/sites/${(await first(`/proxies/${proxy.id}/sites`)).id}`,
+    item: `/options/roles/items/${(await first('/options/roles')).id}`,
+  }
+  const whole = { lb: `/load-balancers/${device.id}`, zone: `/dns/zones/${zone.id}`, proxy: `/proxies/${proxy.id}` }
+  const isDrifted = async (path: string): Promise<boolean> => (await own.call('GET', path)).body.data.drifted
+  const lists = async (): Promise<number> =>
+    (await own.call('GET', '/iac/kinds')).body.data.find((each: Json) => each.kind === 'option-list').drifted
+  const looked = async (path: string, change: Json, read: () => Promise<unknown>): Promise<unknown> => {
+    expect((await own.call('PATCH', path, change)).status, path).toBe(200)
+    await watchDrift(hub.hub)
+    return read()
+  }
+  for (const [path, there, back, of] of [
+    [at.member, { weight: 9 }, { weight: 1 }, whole.lb],
+    [pool, { min_up: 2 }, { min_up: 1 }, whole.lb],
+    [at.virtual, { port: 81 }, { port: 80 }, whole.lb],
+    [at.record, { value: '192.0.2.9' }, { value: '192.0.2.1' }, whole.zone],
+    [at.site, { path: '/x' }, { path: '/' }, whole.proxy],
+  ] as const) {
+    expect([path, await looked(path, there, () => isDrifted(of))]).toEqual([path, true])
+    expect([path, await looked(path, back, () => isDrifted(of))]).toEqual([path, false])
+  }
+  expect(await looked(at.item, { label: 'Other' }, lists)).toBe(1)
+  expect(await looked(at.item, { label: 'Web' }, lists)).toBe(0)
 })

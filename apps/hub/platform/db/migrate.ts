@@ -75,6 +75,7 @@ import addressServers from '../../../../sql/hub/0101_address_servers.sql' with {
 import optionItemVersions from '../../../../sql/hub/0102_option_item_versions.sql' with { type: 'text' }
 import whatAgentsSay from '../../../../sql/hub/0103_what_agents_say.sql' with { type: 'text' }
 import addressText from '../../../../sql/hub/0104_address_text.sql' with { type: 'text' }
+import partsNoted from '../../../../sql/hub/0105_parts_noted.sql' with { type: 'text' }
 
 type Migration = { readonly number: number; readonly name: string; readonly sql: string }
 
@@ -153,6 +154,7 @@ export const migrations: readonly Migration[] = [
   { number: 102, name: 'option_item_versions', sql: optionItemVersions },
   { number: 103, name: 'what_agents_say', sql: whatAgentsSay },
   { number: 104, name: 'address_text', sql: addressText },
+  { number: 105, name: 'parts_noted', sql: partsNoted },
 ]
 
 /** Any number will do, as long as every hub uses the same one. */
