@@ -93,6 +93,28 @@ describe('what is refused', () => {
     expect(await messages('just text')).toContain('must be a map')
   })
 
+  test('[G-06] what is wrong with a manifest is said in the language of who submits it', async () => {
+    const { call } = await hub.token(own.userId)
+    const contents = `${head('rocket')}owner: me\nspec: {}\n`
+    const said = async (language: string): Promise<string[]> => {
+      const headers = { 'Accept-Language': language }
+      const sent = {
+        manifests: [
+          { path: 'x.yml', contents },
+          { path: 'y.yml', contents: `${head()}spec: {a: 1}\n` },
+        ],
+      }
+      const { body } = await call('POST', '/iac/validate', sent, headers)
+      return body.data.errors.map(({ message }: Json) => message.replace(/; .*/, ''))
+    }
+    expect(await said('en')).toEqual(['owner: unknown key', 'kind: unknown kind', 'spec.a: unknown key'])
+    expect(await said('vi')).toEqual([
+      'owner: khóa không hợp lệ',
+      'kind: loại không hợp lệ',
+      'spec.a: khóa không hợp lệ',
+    ])
+  })
+
   test('[RES-129] [G-126] what is to be absent may say little, but nothing that its kind does not know', async () => {
     const gone = (kind: string, spec: string) => `${head(kind)}ensure: absent\n${spec}`
     await own.call('POST', '/monitoring/silences', {

@@ -4,7 +4,7 @@ import { Type } from '@sinclair/typebox'
 import { isSlug, pathFaults } from '../../../core/iac/manifest-path.ts'
 import { isObject, type Unchecked } from '../../../core/json-object.ts'
 import type { RunError } from '../platform/db/schema-iac.ts'
-import { type Language, render } from '../platform/http/api-texts.ts'
+import { type Language, render, type Words, words } from '../platform/http/api-texts.ts'
 import { schemaFaults, withoutEmptyTexts } from '../platform/http/request-schema.ts'
 import { FAULTS_MAX } from './fault-place.ts'
 import { manifestKind, manifestKinds } from './kinds/all-manifest-kinds.ts'
@@ -39,18 +39,17 @@ type ReadFile = {
 }
 
 const MEMBERS = ['apiVersion', 'kind', 'metadata', 'ensure', 'spec']
-const SLUG_FORM = 'must be 1 to 63 lower-case letters, digits and hyphens, with a letter or digit at both ends'
 const METADATA_MEMBERS = ['company', 'name']
 
 type Path = readonly (string | number)[]
-type Faults = { add(path: Path, message: string): void; readonly list: RunError[] }
+type Faults = { add(path: Path, text: Words): void; readonly list: RunError[] }
 
-function faultsOf(file: string, lineOf: ManifestText['lineOf']): Faults {
+function faultsOf(file: string, lineOf: ManifestText['lineOf'], language: Language): Faults {
   const list: RunError[] = []
   return {
     list,
-    add(path, message) {
-      const field = path.join('.')
+    add(path, text) {
+      const [field, message] = [path.join('.'), render(text, language)]
       if (list.length < FAULTS_MAX)
         list.push({ path: file, line: lineOf(path), message: field === '' ? message : `${field}: ${message}` })
     },
@@ -61,23 +60,24 @@ const namesOf = (list: Iterable<string>): string => [...list].sort().join(', ')
 
 function checkMembers(value: Unchecked, known: readonly string[], path: Path, faults: Faults): void {
   for (const name of Object.keys(value))
-    if (!known.includes(name)) faults.add([...path, name], `unknown key; allowed: ${known.join(', ')}`)
+    if (!known.includes(name)) faults.add([...path, name], words('unknown_key_of', { allowed: known.join(', ') }))
 }
 
 function checkHead(value: Unchecked, faults: Faults): ManifestKind | null {
   checkMembers(value, MEMBERS, [], faults)
-  if (value.apiVersion !== API_VERSION) faults.add(['apiVersion'], `must be ${API_VERSION}`)
+  if (value.apiVersion !== API_VERSION) faults.add(['apiVersion'], words('must_be', { value: API_VERSION }))
   const kind = typeof value.kind === 'string' ? manifestKind(value.kind) : null
-  if (kind === null) faults.add(['kind'], `unknown kind; allowed: ${manifestKinds.map(each => each.kind).join(', ')}`)
+  if (kind === null)
+    faults.add(['kind'], words('unknown_kind', { allowed: manifestKinds.map(each => each.kind).join(', ') }))
   if (value.ensure !== undefined && value.ensure !== 'present' && value.ensure !== 'absent')
-    faults.add(['ensure'], 'must be present or absent')
+    faults.add(['ensure'], words('one_of', { values: 'present, absent' }))
   return kind
 }
 
 function checkMetadata(value: Unchecked, kind: ManifestKind | null, companies: UsableCompanies, faults: Faults) {
   const metadata = isObject(value.metadata) ? value.metadata : null
   if (metadata === null) {
-    faults.add(['metadata'], 'must be a map with company and name')
+    faults.add(['metadata'], words('map_of', { members: METADATA_MEMBERS.join(', ') }))
     return null
   }
   checkMembers(metadata, METADATA_MEMBERS, ['metadata'], faults)
@@ -85,31 +85,25 @@ function checkMetadata(value: Unchecked, kind: ManifestKind | null, companies: U
   const companyId = typeof company === 'string' ? companies.get(company) : undefined
   // The same text for one that does not exist and for one that the caller may not work in.
   if (companyId === undefined)
-    faults.add(['metadata', 'company'], `unknown company; allowed: ${namesOf(companies.keys())}`)
+    faults.add(['metadata', 'company'], words('unknown_company', { allowed: namesOf(companies.keys()) }))
   const isName = typeof name === 'string' && (kind?.slugs?.isOne ?? isSlug)(name)
-  if (!isName)
-    faults.add(['metadata', 'name'], kind?.slugs ? `must be one of ${namesOf(kind.slugs.values)}` : SLUG_FORM)
+  const form = kind?.slugs ? words('one_of', { values: namesOf(kind.slugs.values) }) : words('slug_form')
+  if (!isName) faults.add(['metadata', 'name'], form)
   return companyId === undefined || !isName ? null : { companyId, company: String(company), slug: name }
 }
 
 /** What is wrong with a spec by its schema alone. What is to be absent may say as little as it likes. */
-function checkSpec(
-  { spec: schema }: ManifestKind,
-  spec: Unchecked,
-  isAbsent: boolean,
-  language: Language,
-  faults: Faults,
-): void {
-  for (const path of unknownMembers(schema, spec)) faults.add(['spec', ...path], 'unknown key')
+function checkSpec({ spec: schema }: ManifestKind, spec: Unchecked, isAbsent: boolean, faults: Faults): void {
+  for (const path of unknownMembers(schema, spec)) faults.add(['spec', ...path], words('unknown_key'))
   for (const [field, text] of schemaFaults(isAbsent ? Type.Partial(schema) : schema, spec))
-    faults.add(['spec', ...(field === 'body' ? [] : field.split('.'))], render(text, language))
+    faults.add(['spec', ...(field === 'body' ? [] : field.split('.'))], text)
 }
 
 function checkPath(file: SentFile, value: Unchecked, faults: Faults): void {
   const metadata = isObject(value.metadata) ? value.metadata : {}
   const said = { kind: String(value.kind), company: String(metadata.company), name: String(metadata.name) }
   for (const { part, inPath, inContents } of pathFaults(file.path, said))
-    faults.add([], `the path says ${part} ${inPath}, the manifest ${inContents}`)
+    faults.add([], words('path_differs', { part, path: inPath, contents: inContents }))
 }
 
 /** Reads one file. */
@@ -120,11 +114,11 @@ export function readManifest(file: SentFile, companies: UsableCompanies, languag
     return { contents: withoutSecrets(file.contents), manifest: null, kind: null, errors: [error] }
   }
   const contents = hideSecrets(file.contents, text.secrets)
-  const faults = faultsOf(file.path, text.lineOf)
-  for (const { path } of text.secrets) faults.add(path, 'a manifest holds no secrets; set it with PATCH after applying')
+  const faults = faultsOf(file.path, text.lineOf, language)
+  for (const { path } of text.secrets) faults.add(path, words('no_secrets'))
   const { value } = text
   if (!isObject(value)) {
-    faults.add([], 'must be a map with apiVersion, kind, metadata and spec')
+    faults.add([], words('map_of', { members: 'apiVersion, kind, metadata, spec' }))
     return { contents, manifest: null, kind: null, errors: faults.list }
   }
   const kind = checkHead(value, faults)
@@ -133,11 +127,11 @@ export function readManifest(file: SentFile, companies: UsableCompanies, languag
   const isAbsent = value.ensure === 'absent'
   const given = isObject(value.spec) ? value.spec : {}
   const spec = kind === null ? given : withoutEmptyTexts(kind.spec, kind.inManifestNames?.(given) ?? given)
-  if (value.spec !== undefined && !isObject(value.spec)) faults.add(['spec'], 'must be a map')
-  else if (value.spec === undefined && !isAbsent) faults.add(['spec'], 'is required')
+  if (value.spec !== undefined && !isObject(value.spec)) faults.add(['spec'], words('map'))
+  else if (value.spec === undefined && !isAbsent) faults.add(['spec'], words('required'))
   else if (kind !== null) {
     const shown = Object.fromEntries(Object.entries(spec).filter(([key]) => !isToldSecret(text, key)))
-    checkSpec(kind, shown, isAbsent, language, faults)
+    checkSpec(kind, shown, isAbsent, faults)
   }
   const manifest =
     kind === null || named === null || faults.list.length > 0

@@ -544,6 +544,25 @@ const texts = {
     en: 'comes from manifest {manifest}; change the manifest',
     vi: 'được quản lý bằng manifest {manifest}; hãy sửa manifest',
   },
+  map: { en: 'must be a map', vi: 'phải là một map' },
+  map_of: { en: 'must be a map with {members}', vi: 'phải là một map gồm {members}' },
+  must_be: { en: 'must be {value}', vi: 'phải là {value}' },
+  unknown_key: { en: 'unknown key', vi: 'khóa không hợp lệ' },
+  unknown_key_of: { en: 'unknown key; allowed: {allowed}', vi: 'khóa không hợp lệ; được phép: {allowed}' },
+  unknown_kind: { en: 'unknown kind; allowed: {allowed}', vi: 'loại không hợp lệ; được phép: {allowed}' },
+  unknown_company: { en: 'unknown company; allowed: {allowed}', vi: 'công ty không hợp lệ; được phép: {allowed}' },
+  slug_form: {
+    en: 'must be 1 to 63 lower-case letters, digits and hyphens, with a letter or digit at both ends',
+    vi: 'phải gồm 1 đến 63 chữ thường, chữ số và dấu gạch nối, đầu và cuối là chữ hoặc số',
+  },
+  path_differs: {
+    en: 'the path says {part} {path}, the manifest {contents}',
+    vi: 'đường dẫn ghi {part} là {path}, còn manifest ghi {contents}',
+  },
+  no_secrets: {
+    en: 'a manifest holds no secrets; set it with PATCH after applying',
+    vi: 'manifest không chứa bí mật; hãy đặt bằng PATCH sau khi áp dụng',
+  },
   attachments_max: { en: 'a run has at most {max} attachments', vi: 'một lượt chạy có tối đa {max} tệp đính kèm' },
   own_approval: {
     en: 'Who asked for it cannot decide on it.',
