@@ -1,5 +1,5 @@
 // Drift (resources.md R-041): where what is bound to a manifest is no longer what was applied. Looked at after each
-// write, which the database notes (sql/hub/0028), and every 15 minutes.
+// write, which the database notes (sql/hub/0105), and every 15 minutes.
 import { sql } from 'drizzle-orm'
 import { canonicalText, specDiff } from '../../../core/iac/spec-diff.ts'
 import type { Unchecked } from '../../../core/json-object.ts'
