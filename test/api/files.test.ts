@@ -188,6 +188,19 @@ describe('files of a company', () => {
     expect((await own.call('GET', path)).body.data).toMatchObject({ name: 'second.txt', version: 2 })
   })
 
+  test('[RES-011] a file that the client has in its newest version is not sent again', async () => {
+    const made = await send('known.txt', bytes('x'))
+    const path = `/files/${made.body.data.id}`
+    const ask = (known: string) => own.call('GET', path, undefined, { 'If-None-Match': known })
+    for (const known of ['"1"', 'W/"1"', '"7", "1"', '*']) {
+      const { status, body, headers } = await ask(known)
+      expect([known, status, body, headers.get('etag')]).toEqual([known, 304, null, '"1"'])
+    }
+    await own.call('PATCH', path, { name: 'renamed.txt' })
+    const changed = await ask('"1"')
+    expect([changed.status, changed.headers.get('etag')]).toEqual([200, '"2"'])
+  })
+
   test('[RES-003] [RES-005] [RES-008] renaming is audited, and nobody else finds it', async () => {
     const { body } = await send('a.txt', bytes('a: 1\n'))
     const { id } = body.data

@@ -5,7 +5,7 @@ import { type ConfigFormat, configFormats } from '../../../core/proxies/proxy-co
 import { inTransaction } from '../platform/db/transaction.ts'
 import { invalidField } from '../platform/http/api-error.ts'
 import type { Words } from '../platform/http/api-texts.ts'
-import { Reply } from '../platform/http/reply.ts'
+import { isKnown, notModified, Reply } from '../platform/http/reply.ts'
 import { faultsError, listOf, oneOf, text } from '../platform/http/request-schema.ts'
 import { answer } from '../platform/http/response-schema.ts'
 import { type Route, type RouteContext, route } from '../platform/http/route.ts'
@@ -14,7 +14,7 @@ import { takeAct } from '../resources/act-rate.ts'
 import { csvOptions, csvReply } from '../resources/csv-import.ts'
 import { editorOf } from '../resources/editor.ts'
 import { bodyOf, type Kind } from '../resources/kind.ts'
-import { answerOf, isKnown, onePath, replyWith, resourceOf, versionTag } from '../resources/kind-routes.ts'
+import { answerOf, onePath, replyWith, resourceOf, versionTag } from '../resources/kind-routes.ts'
 import { refuseManaged } from '../resources/manifest-lock.ts'
 import { parseForm, under } from '../resources/resource-form.ts'
 import { runResponse } from '../resources/resource-response.ts'
@@ -112,7 +112,7 @@ const showProxy = route({
     if (include !== undefined) refuseForward(proxy, 'include')
     const config = include === undefined ? undefined : await configOf(context, proxy, format)
     const tag = config ? `"${config.sha256}"` : versionTag(proxy)
-    if (isKnown(context, tag)) return new Reply(undefined, { status: 304, headers: { ETag: tag } })
+    if (isKnown(context, tag)) return notModified(tag)
     const shown = await presentOne(proxyKind, context, proxy)
     return new Reply({ data: config === undefined ? shown : { ...shown, config } }, { headers: { ETag: tag } })
   },

@@ -7,7 +7,7 @@ import { inTransaction, type Tx } from '../platform/db/transaction.ts'
 import { notFound } from '../platform/http/api-error.ts'
 import { collection } from '../platform/http/collection.ts'
 import { list } from '../platform/http/list.ts'
-import { Reply } from '../platform/http/reply.ts'
+import { isKnown, notModified, Reply } from '../platform/http/reply.ts'
 import { answer } from '../platform/http/response-schema.ts'
 import { type Route, type RouteContext, route } from '../platform/http/route.ts'
 import { takeAct } from './act-rate.ts'
@@ -32,11 +32,6 @@ export const expectedOf = (context: RouteContext, body: Unchecked = {}): Expecte
 })
 
 /** True when If-None-Match names the tag. */
-export const isKnown = (context: RouteContext, known: string): boolean =>
-  (context.header('if-none-match') ?? '')
-    .split(',')
-    .some(tag => tag.trim().replace(/^W\//, '') === known || tag.trim() === '*')
-
 /** Answers the resource whole, or 304 to who knows it; `more` are members beside its own, with the tag of all. */
 export async function replyUnlessKnown<Row extends CommonRow>(
   kind: Kind<Row>,
@@ -45,7 +40,7 @@ export async function replyUnlessKnown<Row extends CommonRow>(
   more: { readonly members: Unchecked; readonly tag: string } | null = null,
 ): Promise<Reply> {
   const tag = more?.tag ?? versionTag(row as Found)
-  if (isKnown(context, tag)) return new Reply(undefined, { status: 304, headers: { ETag: tag } })
+  if (isKnown(context, tag)) return notModified(tag)
   const shown = await presentOne(kind as Kind, context, row as Found)
   return new Reply({ data: { ...shown, ...more?.members } }, { headers: { ETag: tag } })
 }

@@ -7,3 +7,13 @@ export class Reply<T = unknown> {
     readonly more: { readonly status?: number; readonly headers?: Readonly<Record<string, string>> },
   ) {}
 }
+
+/** True when the If-None-Match of a request names the tag, strong or weak: who asks has it. */
+export const isKnown = (request: { header(name: string): string | null }, known: string): boolean =>
+  (request.header('if-none-match') ?? '')
+    .split(',')
+    .some(tag => tag.trim().replace(/^W\//, '') === known || tag.trim() === '*')
+
+/** Answers 304, for who has what the tag stands for. */
+export const notModified = (tag: string): Reply<undefined> =>
+  new Reply(undefined, { status: 304, headers: { ETag: tag } })

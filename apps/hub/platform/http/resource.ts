@@ -7,7 +7,7 @@ import type { Executor } from '../db/connect.ts'
 import type { Words } from './api-texts.ts'
 import { BULK_MAX, bulkResponse, forEachId, type Refusal } from './bulk.ts'
 import type { Asker } from './collection.ts'
-import { Reply } from './reply.ts'
+import { isKnown, notModified, Reply } from './reply.ts'
 import { listOf, uuid } from './request-schema.ts'
 import { answer } from './response-schema.ts'
 import { type Method, type Route, type RouteContext, route } from './route.ts'
@@ -29,7 +29,10 @@ type ResourceDefinition<Row, R extends TSchema> = {
   /** The name of the id in paths: `team` for /teams/{team}. */
   readonly parameter: string
   readonly tag: string
-  /** The id and version of a row whose changes are guarded by If-Match: answers carry its ETag (R-003). */
+  /**
+   * The id and version of a row whose changes are guarded by If-Match: answers carry its ETag (R-003), and who asks
+   * with it is not told again.
+   */
   readonly versioned?: (row: Row) => { readonly id: string; readonly version: number }
 } & (
   | { readonly of: Shown<Row, R> & FindingCollection<Row>; readonly find?: undefined }
@@ -97,6 +100,13 @@ class ResourceRoutes<Row, R extends TSchema> {
     return new Reply(data, { headers: isNew ? { ...tag, Location: `${context.url.pathname}/${known.id}` } : tag })
   }
 
+  /** One row, or 304 to who has this version of it. */
+  private oneUnlessKnown(row: Row, context: RouteContext) {
+    const version = this.definition.versioned?.(row).version
+    const tag = `"${version}"`
+    return version !== undefined && isKnown(context, tag) ? notModified(tag) : this.one(row, context)
+  }
+
   private formWith<P extends TProperties>(beside: P) {
     const { response } = this.definition.of
     return Type.Unsafe<{ data: Static<R> } & Static<TObject<P>>>(Type.Object({ data: response, ...beside }))
@@ -137,7 +147,8 @@ class ResourceRoutes<Row, R extends TSchema> {
       tag: this.definition.tag,
       resource: this.resource,
       answer: this.form,
-      handle: async context => this.one(context.resource, context),
+      ...(this.definition.versioned ? { otherResponses: { 304: null } } : {}),
+      handle: async context => this.oneUnlessKnown(context.resource, context),
     })
 
   readonly create = <B extends TObject>({
