@@ -28,6 +28,9 @@ test('[HUB-028] an Accept header excludes JSON, or does not', () => {
   f('nonsense', false)
   // A type that is named counts for more than a range that holds it.
   f('application/json;q=0, text/event-stream;q=0, */*', false)
+  f('application/json;q=0, */*', false)
+  f('application/json;q=0, application/*', false)
+  f('text/*', false)
   f('text/*;q=0, */*', true)
 })
 

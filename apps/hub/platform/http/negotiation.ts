@@ -2,21 +2,21 @@
 import Negotiator from 'negotiator'
 import { type Language, languages } from './api-texts.ts'
 
-/** Types that the API answers with, JSON first. */
-const ANSWERED = ['application/json', 'text/event-stream']
+const JSON_TYPE = 'application/json'
+/** One of these that is named is enough, since every refusal is JSON. A range such as `text/*` names none. */
+const NAMED = [JSON_TYPE, 'text/event-stream']
 const ANYTHING = '*/*'
 
 /**
  * False when an Accept header excludes JSON and the type of the route's own answer. Parameters of a media type, such as
  * a charset, do not matter.
  */
-export function acceptsJson(accept: string | null, answerType = 'application/json'): boolean {
+export function acceptsJson(accept: string | null, answerType = JSON_TYPE): boolean {
   if (accept === null || accept.trim() === '' || accept === ANYTHING) return true
   const negotiator = new Negotiator({ headers: { accept } })
   const named = negotiator.mediaTypes().map(type => type.toLowerCase())
-  const answered = [...ANSWERED, answerType]
-  if (named.some(type => answered.includes(type) || type.endsWith('+json'))) return true
-  return negotiator.mediaTypes(answered).length > 0
+  if (named.some(type => [...NAMED, answerType].includes(type) || type.endsWith('+json'))) return true
+  return negotiator.mediaTypes([JSON_TYPE, answerType]).length > 0
 }
 
 /** The best of vi and en by quality value of an Accept-Language header; en by default. */
