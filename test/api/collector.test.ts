@@ -137,6 +137,15 @@ describe('agents feed', () => {
     expect((await size('limit=5000')).agents).toHaveLength(1000)
     expect(await size('limit=5000')).toMatchObject({ next_since: 1_001_000, more: true })
     expect((await collector.call('GET', '/agents?limit=0')).status).toBe(422)
+    const huge = '9'.repeat(20)
+    expect((await size(`limit=${huge}`)).agents).toHaveLength(1000)
+    expect((await collector.call('GET', `/agents?since=${Number.MAX_SAFE_INTEGER}`)).body.data).toEqual({
+      agents: [],
+      next_since: Number.MAX_SAFE_INTEGER,
+      more: false,
+    })
+    for (const since of [huge, '9'.repeat(400), `-${huge}`, '1e3', '0x10'])
+      expect([since, (await collector.call('GET', `/agents?since=${since}`)).status]).toEqual([since, 422])
     await sql`delete from monitoring_agents where company_id = ${own.companyId}`
   })
 

@@ -273,7 +273,7 @@ export function parseQuery<T extends TObject>(schema: T, search: URLSearchParams
     const raw = search.get(name)
     if (raw === null || raw.trim() === '') continue
     if (raw.includes('\0')) throw faultsError(new Map([[name, words('no_nul')]]))
-    const isNumber = property.type === 'integer' && /^-?\d{1,15}$/.test(raw)
+    const isNumber = property.type === 'integer' && /^-?\d+$/.test(raw)
     values[name] = isNumber ? Number(raw) : raw
   }
   const faults = schemaFaults(schema, values)
