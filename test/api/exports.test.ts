@@ -97,6 +97,12 @@ describe('exports', () => {
     expect((await viewer.call('GET', '/exports/resources')).body.data.map((each: Json) => each.resource)).toEqual([
       'servers',
     ])
+    // What a list shows to who may change it is exported by them alone.
+    const watcher = await hub.user(own.companyId, ['export.run', 'monitoring.view'])
+    for (const resource of ['rules', 'silences']) {
+      expect([resource, (await watcher.call('GET', `/monitoring/${resource}`)).status]).toEqual([resource, 403])
+      expect([resource, (await start({ resource }, watcher.call)).status]).toEqual([resource, 403])
+    }
     for (const [body, field] of [
       [{ resource: 'nonsense' }, 'resource'],
       [{ resource: 'servers', format: 'xlsx' }, 'format'],

@@ -51,6 +51,23 @@ describe('search', () => {
     expect((await found('10.1', '&kinds=subnet')).map(hit => hit.kind)).toEqual(['subnet'])
   })
 
+  test('[RES-279] [HUB-055] rules and silences are found by those who may list them, and by nobody else', async () => {
+    tenant = await hub.tenant()
+    const scope = { all: true }
+    const threshold = { metric: 'cpu_usage_percent', operator: '>', threshold: 1, severity: 'info' }
+    await make('/monitoring/rules', { name: 'lighthouse', scope, ...threshold })
+    await make('/monitoring/silences', { reason: 'lighthouse', scope, ends_at: new Date(Date.now() + 3_600_000) })
+    for (const [key, status, kinds] of [
+      ['monitoring.view', 403, []],
+      ['monitoring.manage', 200, ['rule', 'silence']],
+    ] as const) {
+      const { call } = await hub.user(tenant.companyId, [key])
+      for (const path of ['/monitoring/rules', '/monitoring/silences'])
+        expect([key, path, (await call('GET', path)).status]).toEqual([key, path, status])
+      expect([key, (await found('lighthouse', '', call)).map(hit => hit.kind).sort()]).toEqual([key, [...kinds]])
+    }
+  })
+
   test('[RES-281] words find tags, beside words of the text, and tags narrow down', async () => {
     tenant = await hub.tenant()
     const [a, b, c] = [

@@ -213,7 +213,7 @@ export const exportResources: readonly ExportResource[] = [
   listed('agents', 'monitoring.view', agentCollection),
   listed('licenses', 'monitoring.view', licenseCollection),
   listed('rules', 'monitoring.manage', ruleCollection),
-  listed('silences', 'monitoring.view', silenceCollection),
+  listed('silences', 'monitoring.manage', silenceCollection),
   listed('checks', 'monitoring.view', checkCollection),
   listed('alerts', 'monitoring.view', alertCollection),
   alertEvents,

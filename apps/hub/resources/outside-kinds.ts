@@ -23,6 +23,8 @@ const outside = (
 })
 
 const MONITORING = ['monitoring.view', 'monitoring.manage'] as const
+/** Of rules and silences, which their lists show to those alone who may change them (document 1 "Authentication"). */
+const MANAGED = ['monitoring.manage', 'monitoring.manage'] as const
 const IDENTITY = ['identity.view', 'identity.manage'] as const
 
 export const outsideKinds: readonly KindInfo[] = [
@@ -44,12 +46,7 @@ export const outsideKinds: readonly KindInfo[] = [
     },
     MONITORING,
   ),
-  outside(
-    'rule',
-    ['rule', 'rules', 'luật', 'luật'],
-    { path: '/monitoring/rules', table: 'monitoring_rules' },
-    MONITORING,
-  ),
+  outside('rule', ['rule', 'rules', 'luật', 'luật'], { path: '/monitoring/rules', table: 'monitoring_rules' }, MANAGED),
   outside(
     'silence',
     ['silence', 'silences', 'khoảng im lặng', 'khoảng im lặng'],
@@ -58,7 +55,7 @@ export const outsideKinds: readonly KindInfo[] = [
       table: 'monitoring_silences',
       nameColumn: 'reason',
     },
-    MONITORING,
+    MANAGED,
   ),
   outside(
     'alert',
