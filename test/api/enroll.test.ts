@@ -172,6 +172,19 @@ describe('refusals consume no use of the license', () => {
     expect((await enroll(token, who, other)).status).toBe(201)
   })
 
+  test('[ENR-022] a license of a collector enrolls nothing through others when the collector is deleted', async () => {
+    const other = await hub.collector()
+    const { token, data } = await license({ collector_id: other.id })
+    const who = newHost()
+    await server({ name: who.hostname, hostname: who.hostname })
+    const root = await hub.user(tenant.companyId, ['*'], { superAdmin: true })
+    expect((await root.call('DELETE', `/monitoring/collectors/${other.id}`)).status).toBe(204)
+    expect(codeOf(await enroll(token, who))).toEqual([401, 'token_revoked'])
+    expect((await tenant.call('GET', `/monitoring/licenses/${data.id}`)).body.data.status).toBe('revoked')
+    const audit = (await tenant.call('GET', `/audit-log/subjects/license/${data.id}`)).body.data
+    expect(audit.map((entry: Json) => [entry.action, entry.actor.type])).toContainEqual(['license.revoke', 'system'])
+  })
+
   test('[ENR-015] [ENR-016] [ENR-017] [ENR-018] beyond the quota it is quota_exceeded; revoked agents do not count', async () => {
     const small = await hub.tenant({ agent_quota: 2, metrics_retention_days: null })
     const { token } = await license({ max_uses: 2 }, small)
@@ -219,6 +232,20 @@ describe('pairing', () => {
     const { id } = await server({ name: 'pinned', hostname: 'other-name' })
     const { token } = await license({ server_id: id, max_uses: 1 })
     expect((await enroll(token, newHost())).body.data.server_id).toBe(id)
+  })
+
+  test('[ENR-023] a pinned license enrolls no other server when its own is deleted for good', async () => {
+    const { id } = await server({ name: 'pinned and gone', hostname: 'pinned-and-gone' })
+    const { token, data } = await license({ server_id: id, max_uses: 2 })
+    const free = await license()
+    const who = newHost()
+    await server({ name: who.hostname, hostname: who.hostname })
+    await tenant.call('DELETE', `/servers/${id}`)
+    expect(codeOf(await enroll(token, who))).toEqual([422, 'binding_failed'])
+    await tenant.call('DELETE', `/servers/${id}/permanent`)
+    expect(codeOf(await enroll(token, who))).toEqual([401, 'token_revoked'])
+    expect((await tenant.call('GET', `/monitoring/licenses/${data.id}`)).body.data.status).toBe('revoked')
+    expect((await enroll(free.token, who)).status).toBe(201)
   })
 
   test('[ENR-025] [ENR-026] without a pin the address counts first, then the hostname', async () => {

@@ -10,6 +10,7 @@ import { users } from '../platform/db/schema-identity.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
 import { collection, ofEverybody } from '../platform/http/collection.ts'
 import type { RouteContext } from '../platform/http/route.ts'
+import { revokePinnedLicenses } from '../purge/pinned-licenses.ts'
 import { collectorResponse } from './collector-response.ts'
 
 export const collectorCollection = collection({
@@ -78,9 +79,10 @@ export const changeCollector = (
       .where(eq(collectors.id, id)),
   )
 
-/** Its token stops working. */
+/** Its token stops working, and so do the licences that only it might forward. */
 export const deleteCollector = (context: RouteContext, { id }: Collector): Promise<void> =>
   changes.delete(context, id, async (tx, { serviceUserId }) => {
+    await revokePinnedLicenses(context.hub, tx, 'collectorId', id)
     await tx.db.delete(collectors).where(eq(collectors.id, id))
     if (serviceUserId) await tx.db.delete(users).where(eq(users.id, serviceUserId))
   })

@@ -16,6 +16,7 @@ import { invalidField } from '../platform/http/api-error.ts'
 import { faultsError } from '../platform/http/request-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { deleteConnectionsOf } from '../purge/connection-rows.ts'
+import { revokePinnedLicenses } from '../purge/pinned-licenses.ts'
 import { deleteServerSecurity } from '../purge/security-rows.ts'
 import { optionFaultsOf } from '../resources/strict-options.ts'
 import { refreshScopes } from '../scopes/scope.ts'
@@ -225,6 +226,7 @@ export async function destroyServer(hub: Hub, tx: Tx, server: Server): Promise<v
   await revokeAgents(hub, tx, await agentsOfServers(tx.db, [server.id]), 'server removed')
   await tx.db.execute(sql`update servers set deleted_at = coalesce(deleted_at, now()) where id = ${server.id}`)
   await refreshScopes(hub, tx, server.companyId, [server.id])
+  await revokePinnedLicenses(hub, tx, 'serverId', server.id)
   await deleteServerSecurity(tx, server.companyId, server.id)
   await deleteConnectionsOf(tx, server.companyId, 'server', [server.id])
   tx.leaveTombstones('servers', server.companyId, [server.id])
