@@ -227,6 +227,31 @@ describe('option lists', () => {
     expect((await tenant.call('GET', `/servers/${server.id}`)).body.data.environment).toBe('other')
   })
 
+  test('[HSV-038] [HSV-039] [RES-251] a data center that is renamed or replaced reaches the agents of its servers', async () => {
+    tenant = await hub.tenant()
+    const server = await make('/servers', { name: 'a', datacenter: 'dc1' })
+    const elsewhere = await make('/servers', { name: 'b', datacenter: 'dc2' })
+    const item = await make('/options/datacenters/items', { value: 'dc1' })
+    const other = await make('/options/datacenters/items', { value: 'dc3' })
+    const collector = await hub.collector()
+    for (const { id } of [server, elsewhere]) {
+      const { token } = (await tenant.call('POST', '/monitoring/licenses', { name: 'x', server_id: id })).body
+      await collector.call('POST', '/enroll', { license: token, hostname: id, machine_id: id })
+    }
+    const feed = async (since: number) => {
+      const { data } = (await collector.call('GET', `/agents?since=${since}&limit=1000`)).body
+      const own = data.agents.filter((each: Json) => each.company_id === tenant.companyId)
+      return { since: data.next_since, agents: own.map((each: Json) => [each.server_id, each.datacenter]) }
+    }
+    const before = await feed(0)
+    const path = `/options/datacenters/items/${item.id}`
+    await tenant.call('PATCH', path, { value: 'dc9', rename_uses: true })
+    const renamed = await feed(before.since)
+    expect(renamed.agents).toEqual([[server.id, 'dc9']])
+    await tenant.call('DELETE', `${path}?replace_with=${other.id}`)
+    expect((await feed(renamed.since)).agents).toEqual([[server.id, 'dc3']])
+  })
+
   test('[RES-248] a strict list refuses other values in files of servers, in tags and in reasons of silences', async () => {
     tenant = await hub.tenant()
     const { call } = tenant

@@ -4,6 +4,7 @@ import { auditMany } from '../audit/audit.ts'
 import type { Tx } from '../platform/db/transaction.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { refreshScopes } from '../scopes/scope.ts'
+import { raiseAgentsOf } from '../servers/change-many-servers.ts'
 import { optionLists } from './option-lists.ts'
 
 /** Whether it is one of the kinds of the registry, whose rows have a version. */
@@ -51,6 +52,8 @@ export async function rewrite(context: RouteContext, tx: Tx, list: string, from:
   if (servers.length > 0) {
     tx.touch('servers', servers)
     await refreshScopes(hub, tx, companyId, servers)
+    // Collectors have the datacenter of a server from its agent, and group incidents by it.
+    if (list === 'datacenters') await raiseAgentsOf(hub, tx, servers)
   }
   return count
 }
