@@ -31,7 +31,6 @@ export const expectedOf = (context: RouteContext, body: Unchecked = {}): Expecte
   version: typeof body.version === 'number' ? body.version : null,
 })
 
-/** True when If-None-Match names the tag. */
 /** Answers the resource whole, or 304 to who knows it; `more` are members beside its own, with the tag of all. */
 export async function replyUnlessKnown<Row extends CommonRow>(
   kind: Kind<Row>,
