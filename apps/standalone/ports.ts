@@ -27,6 +27,9 @@ function canListen(port: number): boolean {
   }
 }
 
+/** The runtime closes a listener that nobody refers to any more. */
+const reservations: object[] = []
+
 /**
  * Seconds go by until whoever asked for a port listens on it. Meanwhile the process has a socket of its name, outside
  * the file system, which ends with the process: another one that looks for a port passes this one over.
@@ -34,7 +37,12 @@ function canListen(port: number): boolean {
 function reserve(port: number): boolean {
   if (process.platform !== 'linux') return true
   try {
-    Bun.listen({ unix: `\0svc-port-${port}`, socket: { data: () => {} } }).unref()
+    const listener = Bun.listen({
+      unix: `\0svc-port-${port}`,
+      socket: { open: socket => void socket.end(), data: () => {} },
+    })
+    listener.unref()
+    reservations.push(listener)
     return true
   } catch {
     return false

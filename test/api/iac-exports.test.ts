@@ -150,3 +150,25 @@ test('two of many whose names come to one slug are told apart on a page that has
   expect(first).not.toBe(second)
   expect(await pathOf('n 7')).toMatch(/\/n-7\.ya?ml$/)
 })
+
+test('a silence that is over leaves its name to the one that goes on', async () => {
+  const company = await acme(hub)
+  const silence = async (): Promise<string> => {
+    const ends_at = new Date(Date.now() + 3_600_000).toISOString()
+    const { body } = await company.call('POST', '/monitoring/silences', {
+      reason: 'works',
+      ends_at,
+      scope: { all: true },
+    })
+    return body.data.id
+  }
+  const over = await silence()
+  await silence()
+  const paths = async (): Promise<string[]> => {
+    const { body } = await company.call('GET', '/iac/export/silence')
+    return body.data.map(({ path }: { path: string }) => path.replace(/^.*\//, ''))
+  }
+  expect(new Set(await paths()).size).toBe(2)
+  expect((await company.call('POST', `/monitoring/silences/${over}/end`)).status).toBeLessThan(300)
+  expect(await paths()).toEqual([expect.stringMatching(/^works\.ya?ml$/)])
+})

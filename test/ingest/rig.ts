@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
 import pino from 'pino'
-import type { BusGroup, BusWriter } from '../../apps/collector/bus/bus.ts'
+import type { BusWriter } from '../../apps/collector/bus/bus.ts'
 import { FileBusReader } from '../../apps/collector/bus/file-bus-reader.ts'
 import { FileBusWriter } from '../../apps/collector/bus/file-bus-writer.ts'
 import { type IngestConfig, ingestKeys, loadCollectorConfig } from '../../apps/collector/config.ts'
@@ -193,27 +193,25 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
 async function readBus(reader: FileBusReader): Promise<BusBatch[]> {
   const batches: BusBatch[] = []
   const entries = new EntryReader()
-  const groups: BusGroup[] = []
   for (let position = 0; ; ) {
     const read = await reader.read(0, position, 64 * 1024 * 1024)
     const last = read.at(-1)
     if (!last) break
-    groups.push(...read)
     position = last.firstPosition + last.count - 1
-  }
-  for (const group of groups) {
-    entries.open(group.bytes)
-    while (entries.next()) {
-      const keys: string[] = []
-      entries.eachDefinition((_, key) => keys.push(key))
-      batches.push({
-        companyId: entries.companyId(),
-        serverId: entries.serverId(),
-        agentId: entries.agentId(),
-        seq: entries.seq,
-        points: entries.pointCount,
-        keys,
-      })
+    for (const group of read) {
+      entries.open(group.bytes)
+      while (entries.next()) {
+        const keys: string[] = []
+        entries.eachDefinition((_, key) => keys.push(key))
+        batches.push({
+          companyId: entries.companyId(),
+          serverId: entries.serverId(),
+          agentId: entries.agentId(),
+          seq: entries.seq,
+          points: entries.pointCount,
+          keys,
+        })
+      }
     }
   }
   return batches

@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test
 import type { ClickHouse } from '../../apps/collector/store/clickhouse/clickhouse.ts'
 import { purgeSamples } from '../../apps/collector/store/clickhouse/samples-delete.ts'
 import { SamplesReader } from '../../apps/collector/store/clickhouse/samples-query.ts'
+import { LatestValues } from '../../apps/collector/worker/samples/latest-values.ts'
 import { SampleWriter } from '../../apps/collector/worker/samples/sample-writer.ts'
 import { EntryReader } from '../../core/bus/entry.ts'
 import type { SeriesPlan } from '../../core/query/query-plan.ts'
@@ -184,6 +185,21 @@ describe('samples that are held before they are stored', () => {
     expect(await seriesStored()).toBe(2)
   })
 
+  test('the values of a company have those of a series that the store was not told of yet', async () => {
+    const { writer, reader, send } = start(openBus())
+    await send(server(1), [{ metric: METRIC, points: [[NOW, 7]] }])
+    const latest = new LatestValues({
+      reader,
+      nowMs: () => clockMs,
+      isOwn: () => true,
+      bufferedCompany: writer.bufferedCompany,
+      onTrouble: throwTrouble,
+    })
+    const found = await latest.readCompany(COMPANY, METRIC, NOW - HOUR_MS)
+    expect(found).toMatchObject({ serverIds: [server(1)], values: [7] })
+    expect(await seriesStored()).toBe(0)
+  })
+
   test('[STO-001] what is held when the worker dies is read from the bus again', async () => {
     const bus = openBus()
     const first = start(bus)
@@ -300,9 +316,10 @@ describe('samples that are held before they are stored', () => {
     await send(server(1), [{ metric: METRIC, points: [[NOW, 1]] }])
     clockMs = NOW + 5 * MINUTE_MS - 1
     await send(server(1), [{ metric: METRIC, points: [[clockMs, 2]] }])
-    expect(writer.blocksStored).toBe(0)
     clockMs = NOW + 5 * MINUTE_MS
     await until('they are stored', () => writer.blocksStored === 1)
+    // Both in one run: neither was stored before the other came.
+    expect(await store.rows(`SELECT count() FROM ${store.database}.samples_raw`)).toEqual([[1]])
   })
 
   test('after the death of a worker that held some they are held no longer than this one has been there', async () => {

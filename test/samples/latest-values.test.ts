@@ -67,6 +67,7 @@ describe('newest values of a server', () => {
       bufferedCompany: {
         serversOf: companyId => writer.bufferedCompany.serversOf(companyId),
         eachBuffered: (...args) => writer.bufferedCompany.eachBuffered(...args),
+        unstoredKeys: (...args) => writer.bufferedCompany.unstoredKeys(...args),
       },
       onTrouble: error => {
         throw error

@@ -11,8 +11,9 @@ const FIRST_IN_CHILD = `
 
 test('a port that a process was given, and that nothing listens on yet, is given to no other one', async () => {
   const port = freePort()
-  // A pid whose places hold that port: sixteen ports each, from 15,000 on.
-  const pid = Math.floor((port - 15_000) / 16)
+  Bun.gc(true)
+  // A pid whose places begin with that port: sixteen ports each, from 15,000 on.
+  const pid = (port - 15_000) / 16
   const given = await Promise.all(
     [0, 1].map(async () => {
       const child = Bun.spawn(['bun', '-e', FIRST_IN_CHILD, String(pid)], { stdout: 'pipe' })
@@ -20,7 +21,6 @@ test('a port that a process was given, and that nothing listens on yet, is given
     }),
   )
   for (const other of given) {
-    expect(other).toBeGreaterThanOrEqual(15_000 + pid * 16)
-    expect(other).not.toBe(port)
+    expect(other).toBeGreaterThan(port)
   }
 })

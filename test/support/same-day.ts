@@ -4,8 +4,9 @@ const endMs = Number(process.env.TEST_DAY_ENDS_MS)
 const realNow = Date.now
 
 globalThis.Date = class extends Date {
-  constructor(...given: [] | [number | string | Date]) {
-    super(given.length === 0 ? Math.min(realNow(), endMs) : given[0])
+  constructor(...given: readonly number[]) {
+    // @ts-expect-error Any arguments that a date is made of.
+    super(...(given.length === 0 ? [Math.min(realNow(), endMs)] : given))
   }
   static override now(): number {
     return Math.min(realNow(), endMs)

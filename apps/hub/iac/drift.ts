@@ -56,15 +56,17 @@ async function compareSome(hub: Hub): Promise<number> {
     where is_stale or updated_at < now() - make_interval(secs => ${COMPARED_SECONDS})
     order by is_stale desc, updated_at limit ${AT_ONCE}`)
   for (const due of rows) {
+    const isDue = sql`company_id = ${due.company_id} and kind = ${due.kind} and slug = ${due.slug}
+      and resource_id = ${due.resource_id} and applied_spec = ${JSON.stringify(due.applied_spec)}::jsonb`
+    // Before it is read: what is written from now on makes it stale again, and it is compared in the next round.
+    await db.execute(sql`update iac_bindings set is_stale = false, updated_at = now() where ${isDue}`)
     const drift = await compareBinding({ hub, db, companyId: due.company_id }, due)
     const isSame = canonicalText(drift ?? []) === canonicalText(due.drift)
-    // One that was written meanwhile is stale again, and is compared in the next round.
     await db.execute(sql`
-      update iac_bindings set is_stale = false, updated_at = now(), drift = ${JSON.stringify(drift ?? [])}::jsonb,
+      update iac_bindings set drift = ${JSON.stringify(drift ?? [])}::jsonb,
         drifted_since = case when ${(drift ?? []).length === 0} then null
           when ${isSame} then drifted_since else coalesce(drifted_since, now()) end
-      where company_id = ${due.company_id} and kind = ${due.kind} and slug = ${due.slug}
-        and resource_id = ${due.resource_id} and applied_spec = ${JSON.stringify(due.applied_spec)}::jsonb`)
+      where ${isDue}`)
     await showDrift(hub, due, drift ?? [])
   }
   return rows.length

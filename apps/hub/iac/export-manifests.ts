@@ -24,19 +24,21 @@ export function findKind(context: RouteContext): ManifestKind {
 /** How many names come to a slug, and how many are that slug but for case. */
 type Taken = ReadonlyMap<string, { readonly all: number; readonly exact: number }>
 
-/** The slugs of the names of all resources of a kind. */
-async function takenSlugs(reading: Reading, kind: ManifestKind): Promise<Taken> {
+/** The slugs of the names of all resources of a kind, or of those of a page. */
+async function takenSlugs(reading: Reading, kind: ManifestKind, page: readonly Existing[] | null): Promise<Taken> {
   const taken = new Map<string, { all: number; exact: number }>()
-  for (let after: string | null = null; ; ) {
+  const wanted = page && new Set(page.map(({ name }) => slugFrom(name)))
+  for (let after: Named | null = null; ; ) {
     const rows: readonly Named[] = await kind.namesAfter(reading, after, NAMES_STEP)
     for (const { name } of rows) {
       const slug = slugFrom(name)
+      if (wanted && !wanted.has(slug)) continue
       const known = taken.get(slug) ?? { all: 0, exact: 0 }
       known.all++
       if (name.toLowerCase() === slug) known.exact++
       taken.set(slug, known)
     }
-    after = rows.at(-1)?.id ?? null
+    after = rows.at(-1) ?? null
     if (after === null || rows.length < NAMES_STEP) return taken
   }
 }
@@ -110,11 +112,8 @@ export async function exportKind(
   range: Range,
 ): Promise<{ readonly manifests: readonly Exported[]; readonly total: number }> {
   const reading = readingOf(context)
-  const [shown, total, taken] = await Promise.all([
-    kind.list(reading, filter, range),
-    kind.count(reading, filter),
-    takenSlugs(reading, kind),
-  ])
+  const [shown, total] = await Promise.all([kind.list(reading, filter, range), kind.count(reading, filter)])
+  const taken = shown.length === 0 ? new Map() : await takenSlugs(reading, kind, shown)
   return { manifests: await manifestsOf(reading, kind, shown, taken), total }
 }
 
@@ -126,7 +125,7 @@ export async function exportYaml(
   step = STEP,
 ): Promise<ReadableStream<Uint8Array>> {
   const reading = readingOf(context)
-  const taken = await takenSlugs(reading, kind)
+  const taken = await takenSlugs(reading, kind, null)
   const encoder = new TextEncoder()
   const read = (offset: number) => kind.list(reading, filter, { limit: step, offset })
   // What is refused is refused before the answer begins.

@@ -49,9 +49,9 @@ function faultsOf(file: string, lineOf: ManifestText['lineOf'], language: Langua
   return {
     list,
     add(path, text) {
+      if (list.length >= FAULTS_MAX) return
       const [field, message] = [path.join('.'), render(text, language)]
-      if (list.length < FAULTS_MAX)
-        list.push({ path: file, line: lineOf(path), message: field === '' ? message : `${field}: ${message}` })
+      list.push({ path: file, line: lineOf(path), message: field === '' ? message : `${field}: ${message}` })
     },
   }
 }

@@ -11,6 +11,8 @@ export type BufferedSource = (companyId: string, serverId: string) => Iterable<B
 export type BufferedCompany = {
   readonly serversOf: (companyId: string) => Iterable<string>
   readonly eachBuffered: (companyId: string, serverId: string, take: TakePoint) => void
+  /** Keys by id of the series of a metric whose definitions are not stored yet. */
+  readonly unstoredKeys: (companyId: string, metric: string) => ReadonlyMap<bigint, string>
 }
 
 export const nothingBuffered: BufferedSource = () => []

@@ -218,9 +218,12 @@ export class LatestValues {
     const { reader, isOwn, bufferedCompany } = this.options
     const isHeld = isOwnOnly && this.state === 'holding' && heldMetrics.has(metric)
     const held = isHeld ? this.buffered.serversOf(companyId, sinceMs) : null
+    // Before the store is asked: what is stored meanwhile is in both.
+    const unstored = held ? null : bufferedCompany?.unstoredKeys(companyId, metric)
     const stored = held ? null : await reader.newestOfCompany(companyId, metric, sinceMs, COMPANY_SERIES_MAX)
+    const keys = new Map([...(unstored ?? []), ...(stored?.keys ?? [])])
     const keyOf = stored
-      ? (lo: number, hi: number) => stored.keys.get(idOf({ lo: lo >>> 0, hi: hi >>> 0 }))
+      ? (lo: number, hi: number) => keys.get(idOf({ lo: lo >>> 0, hi: hi >>> 0 }))
       : this.buffered.keyOf(metric)
     const storedOf = Map.groupBy(stored?.samples ?? [], sample => sample.serverId)
     const serverIds = new Set([...(held ?? storedOf.keys()), ...(bufferedCompany?.serversOf(companyId) ?? [])])

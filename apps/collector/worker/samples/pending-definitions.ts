@@ -13,6 +13,7 @@ import {
   writeSeriesBlock,
 } from '../../../../core/samples/block/series-definitions.ts'
 import { idOf } from '../../../../core/samples/latest/buffered-points.ts'
+import { metricOf } from '../../../../core/series/series-key.ts'
 import { BoundedMap } from '../../bounded-map.ts'
 
 const WAIT_MS = 1_000
@@ -122,6 +123,18 @@ export class PendingDefinitions {
         if (defined.serverId === serverId && defined.companyId === companyId)
           for (const { idLo, idHi, key } of defined.list.definitions.slice(defined.begin, defined.end))
             yield { id: idOf({ lo: idLo, hi: idHi }), key }
+  }
+
+  /** Keys by id of the series of a metric whose definitions are not stored yet, on all servers of a company. */
+  ofMetric(companyId: string, metric: string): Map<bigint, string> {
+    const lists = new Set<DefinitionList>()
+    for (const all of [this.inserting, this.waiting])
+      for (const defined of all) if (defined.companyId === companyId) lists.add(defined.list)
+    const keys = new Map<bigint, string>()
+    for (const { definitions } of lists)
+      for (const { idLo, idHi, key } of definitions)
+        if (metricOf(key) === metric) keys.set(idOf({ lo: idLo, hi: idHi }), key)
+    return keys
   }
 
   /** Drops those of other servers. */

@@ -161,6 +161,7 @@ export class SampleWriter {
     eachBuffered: (companyId, serverId, take) => {
       for (const block of this.unstoredBlocks()) block.eachBuffered(companyId, serverId, take)
     },
+    unstoredKeys: (companyId, metric) => this.definitions.ofMetric(companyId, metric),
   }
 
   /** In the order of arrival. */

@@ -94,6 +94,7 @@ class SamplesThread {
       bufferedCompany: {
         serversOf: companyId => this.writer.bufferedCompany.serversOf(companyId),
         eachBuffered: (...args) => this.writer.bufferedCompany.eachBuffered(...args),
+        unstoredKeys: (...args) => this.writer.bufferedCompany.unstoredKeys(...args),
       },
       isOnlyWorker,
       isOwn: serverId => isOnlyWorker || busReader.partitions.includes(shardOfServer(serverId)),

@@ -1,5 +1,5 @@
-// When buffered samples are stored: after so long or so many, sooner after a start and for cells that are computed
-// already, at once when somebody waits for them.
+// When buffered samples are stored: after so long or so many, sooner for cells that are computed already and
+// after a start that finds something on the bus, at once when somebody waits for them.
 import { CELL_5M_MS } from '../../../../core/samples/rollup/cell-width.ts'
 import { BLOCK_BYTES, type PendingBlock } from './pending-block.ts'
 

@@ -103,8 +103,8 @@ export type ManifestKind = {
   readonly faults: (reading: Reading, spec: Unchecked, existing: Existing | null) => Promise<ReadonlyMap<string, Words>>
   /** Ids and display names of those that have one of the ids or, regardless of case, of the names. */
   readonly names: (reading: Reading, asked: Asked) => Promise<Named[]>
-  /** The next ids and display names of all, by id; `after` is the last id before them. */
-  readonly namesAfter: (reading: Reading, after: string | null, limit: number) => Promise<Named[]>
+  /** The next ids and display names of those that `list` has without a filter; `after` is the last one before them. */
+  readonly namesAfter: (reading: Reading, after: Named | null, limit: number) => Promise<Named[]>
   readonly byIds: (reading: Reading, ids: readonly string[]) => Promise<Existing[]>
   /** What a manifest without binding may mean, the best first. */
   readonly candidates: (reading: Reading, spec: Unchecked, slug: string) => Promise<Existing[]>

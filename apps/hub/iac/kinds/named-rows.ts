@@ -1,5 +1,5 @@
 // How the resources of a kind are found where each is a row of one table: by ids, by name, as a filtered list.
-import { type AnyColumn, and, asc, count, gt, or, type SQL, sql } from 'drizzle-orm'
+import { type AnyColumn, and, asc, count, or, type SQL, sql } from 'drizzle-orm'
 import type { PgTable } from 'drizzle-orm/pg-core'
 import type { Unchecked } from '../../../../core/json-object.ts'
 import { isAnyOf } from '../../platform/db/transaction.ts'
@@ -18,19 +18,24 @@ export const isAsked = (id: AnyColumn, name: AnyColumn, { ids, names }: Asked): 
 
 type IdTable = PgTable & { readonly id: AnyColumn }
 
-/** Ids and names of rows, in the order of their ids; `after` is the last one before them. */
+/** Ids and names of rows, as an index by name has them; `after` is the last one before them. */
 export const namesInOrder = (
   { db }: Reading,
   { table, name }: { readonly table: IdTable; readonly name: AnyColumn },
   where: SQL | undefined,
-  after: string | null,
+  after: Named | null,
   limit: number,
 ): Promise<Named[]> =>
   db
     .select({ id: sql<string>`${table.id}`, name: sql<string>`${name}` })
     .from<IdTable>(table)
-    .where(and(where, after === null ? undefined : gt(table.id, after)))
-    .orderBy(asc(table.id))
+    .where(
+      and(
+        where,
+        after === null ? undefined : sql`(lower(${name}), ${table.id}) > (lower(${after.name}), ${after.id}::uuid)`,
+      ),
+    )
+    .orderBy(asc(sql`lower(${name})`), asc(table.id))
     .limit(limit)
 
 type NamedTable = IdTable & { readonly createdAt: AnyColumn }
@@ -58,7 +63,7 @@ export function namedRows<T extends NamedTable>(rows: NamedRows<T>) {
         .select({ id: sql<string>`${table.id}`, name: sql<string>`${name}` })
         .from<NamedTable>(table)
         .where(and(ofCompany(companyId), isAsked(table.id, name, asked))),
-    namesAfter: (reading, after, limit) => namesInOrder(reading, rows, ofCompany(reading.companyId), after, limit),
+    namesAfter: (reading, after, limit) => namesInOrder(reading, rows, filtered(reading, {}), after, limit),
     byIds: async (reading, ids) =>
       read(reading, await where(reading, and(ofCompany(reading.companyId), isAnyOf(table.id, ids)))),
     candidates: async (reading, spec, slug) => {
