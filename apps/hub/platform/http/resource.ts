@@ -100,7 +100,7 @@ class ResourceRoutes<Row, R extends TSchema> {
     return new Reply(data, { headers: isNew ? { ...tag, Location: `${context.url.pathname}/${known.id}` } : tag })
   }
 
-  /** One row, or 304 to who has this version of it. What changes without a version, such as its uses, shows without it. */
+  /** One row, or 304 to who has this version of it: what changes without a version, as its uses do, does not count. */
   private oneUnlessKnown(row: Row, context: RouteContext) {
     const version = this.definition.versioned?.(row).version
     const tag = `"${version}"`
