@@ -1,6 +1,7 @@
 // Manifests of proxies with their sites, option lists and schedules of exports: made, planned again, drifted, deleted.
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, expect, setDefaultTimeout, spyOn, test } from 'bun:test'
 import { watchDrift } from '../../apps/hub/iac/drift.ts'
+import { manifestKind } from '../../apps/hub/iac/kinds/all-manifest-kinds.ts'
 import { type Json, TestHub } from './hub-harness.ts'
 import { type Acme, absent, acme, applied, manifest, submit } from './iac-rig.ts'
 
@@ -363,6 +364,26 @@ test('[RES-142] [R-041] a change by hand of a part is seen as drift with the nex
     expect([path, await looked(path, there, () => isDrifted(of))]).toEqual([path, true])
     expect([path, await looked(path, back, () => isDrifted(of))]).toEqual([path, false])
   }
+  const made = await own.call('POST', `${whole.zone}/records`, { type: 'A', name: 'more', value: '192.0.2.2' })
+  expect(made.status).toBe(201)
+  await watchDrift(hub.hub)
+  expect(await isDrifted(whole.zone)).toBe(true)
+  expect((await own.call('DELETE', `${whole.zone}/records/${made.body.data.id}`)).status).toBe(204)
+  await watchDrift(hub.hub)
+  expect(await isDrifted(whole.zone)).toBe(false)
+  // One that comes while this look compares what it read before.
+  const zones = manifestKind('dns-zone')!
+  const { byIds } = zones
+  expect((await own.call('PATCH', at.record, { comment: 'x' })).status).toBe(200)
+  const reading = spyOn(zones, 'byIds').mockImplementationOnce(async (...asked) => {
+    const found = await byIds(...asked)
+    expect((await own.call('PATCH', at.record, { value: '192.0.2.9' })).status).toBe(200)
+    return found
+  })
+  await watchDrift(hub.hub)
+  reading.mockRestore()
+  await watchDrift(hub.hub)
+  expect(await isDrifted(whole.zone)).toBe(true)
   expect(await looked(at.item, { label: 'Other' }, lists)).toBe(1)
   expect(await looked(at.item, { label: 'Web' }, lists)).toBe(0)
 })

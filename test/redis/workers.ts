@@ -7,7 +7,6 @@ import type { Redis } from 'ioredis'
 import pino from 'pino'
 import { RedisBusWriter, readHeads } from '../../apps/collector/bus/redis-bus.ts'
 import { loadCollectorConfig, workerKeys } from '../../apps/collector/config.ts'
-import { HubClient } from '../../apps/collector/hub-link/hub-client.ts'
 import { plainAddress } from '../../apps/collector/store/redis/redis-address.ts'
 import { openRedis, whenReady } from '../../apps/collector/store/redis/redis-client.ts'
 import { redisKeys } from '../../apps/collector/store/redis/redis-keys.ts'
@@ -16,7 +15,7 @@ import { AgentRegistry } from '../../apps/collector/store/registry/registry.ts'
 import { createCollectorMetrics } from '../../apps/collector/telemetry.ts'
 import { openWorkerStorage } from '../../apps/collector/worker/storage/open-storage.ts'
 import { type RunningWorker, startWorker } from '../../apps/collector/worker/worker.ts'
-import { hubToken, id, ScriptedHub } from '../ingest/scripted-hub.ts'
+import { clientOf, hubToken, ScriptedHub } from '../ingest/scripted-hub.ts'
 import { bundledThread } from '../support/bundled-thread.ts'
 import { entryOf, freshDatabase } from '../support/clickhouse.ts'
 import { startClickHouseServer } from '../support/clickhouse-server.ts'
@@ -94,16 +93,7 @@ export class Workers {
       return isRecordFault(record) ? [] : [record]
     })
     registry.apply(records, { since: 1, syncedAtMs: Date.now() })
-    const hub = new HubClient({
-      url: this.hub.url,
-      token: hubToken,
-      collectorId: id('collector'),
-      isPlainAllowed: false,
-      log,
-      nowMs: Date.now,
-      onClockSkew: () => {},
-      timeoutMs: 2000,
-    })
+    const hub = clientOf(this.hub, log, { timeoutMs: 2000 })
     const running = await startWorker({
       config,
       storage: opened.storage,

@@ -123,6 +123,30 @@ describe('the bus in a file', () => {
     expect((await reader.read(0, 20, MIB)).map(({ firstPosition }) => firstPosition)).toEqual([21, 22])
   })
 
+  test('what one read gives stays as it is until the next, which takes the same memory', async () => {
+    const path = newPath()
+    const writer = openWriter(path)
+    const reader = openReader(path)
+    const publish = (value: number, byteCount: number) =>
+      writer.publish('a', new Uint8Array(byteCount).fill(value, 0, byteCount))
+    const areOf = (values: readonly number[], groups: readonly { readonly bytes: Uint8Array }[]): boolean =>
+      groups.length === values.length &&
+      groups.every(({ bytes }, at) => bytes.length > 0 && bytes.every(byte => byte === values[at]))
+    // The file is read a second time for the last of them, which the first time has only begun.
+    for (const [value, byteCount] of [
+      [1, 8],
+      [2, 50_000],
+      [3, 50_000],
+    ] as const)
+      await publish(value, byteCount)
+    const first = await reader.read(0, 0, 70_000)
+    expect(areOf([1, 2, 3], first)).toBe(true)
+    for (const value of [4, 5]) await publish(value, 16)
+    const second = await reader.read(0, 3, MIB)
+    expect(areOf([4, 5], second)).toBe(true)
+    expect(second[0]?.bytes.buffer).toBe(first[0]!.bytes.buffer)
+  })
+
   test('[BUS-002] a refusal is told to every reader of the file, with its time', async () => {
     let nowMs = 1_000_000
     const path = newPath()

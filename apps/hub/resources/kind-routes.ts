@@ -7,7 +7,7 @@ import { inTransaction, type Tx } from '../platform/db/transaction.ts'
 import { notFound } from '../platform/http/api-error.ts'
 import { collection } from '../platform/http/collection.ts'
 import { list } from '../platform/http/list.ts'
-import { isKnown, notModified, Reply } from '../platform/http/reply.ts'
+import { isKnown, notModified, Reply, versionTag } from '../platform/http/reply.ts'
 import { answer } from '../platform/http/response-schema.ts'
 import { type Route, type RouteContext, route } from '../platform/http/route.ts'
 import { takeAct } from './act-rate.ts'
@@ -23,9 +23,6 @@ import { presentList, presentOne } from './resource-show.ts'
 import type { Expected } from './row-version.ts'
 import { presentRun, startRun } from './runs.ts'
 import { deleteResource, insertResource, restoreResource, updateResource } from './write-resource.ts'
-
-/** The ETag of a resource. */
-export const versionTag = (row: CommonRow): string => `"${row.version}"`
 export const expectedOf = (context: RouteContext, body: Unchecked = {}): Expected => ({
   ifMatch: context.header('if-match'),
   version: typeof body.version === 'number' ? body.version : null,

@@ -221,9 +221,11 @@ export class LatestValues {
     // Before the store is asked: what is stored meanwhile is in both.
     const unstored = held ? null : bufferedCompany?.unstoredKeys(companyId, metric)
     const stored = held ? null : await reader.newestOfCompany(companyId, metric, sinceMs, COMPANY_SERIES_MAX)
-    const keys = new Map([...(unstored ?? []), ...(stored?.keys ?? [])])
     const keyOf = stored
-      ? (lo: number, hi: number) => keys.get(idOf({ lo: lo >>> 0, hi: hi >>> 0 }))
+      ? (lo: number, hi: number) => {
+          const id = idOf({ lo: lo >>> 0, hi: hi >>> 0 })
+          return stored.keys.get(id) ?? unstored?.get(id)
+        }
       : this.buffered.keyOf(metric)
     const storedOf = Map.groupBy(stored?.samples ?? [], sample => sample.serverId)
     const serverIds = new Set([...(held ?? storedOf.keys()), ...(bufferedCompany?.serversOf(companyId) ?? [])])

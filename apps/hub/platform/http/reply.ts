@@ -8,6 +8,9 @@ export class Reply<T = unknown> {
   ) {}
 }
 
+/** The ETag of what has a version. */
+export const versionTag = ({ version }: { readonly version: number | string | bigint }): string => `"${version}"`
+
 /** True when the If-None-Match of a request names the tag, strong or weak: who asks has it. */
 export const isKnown = (request: { header(name: string): string | null }, known: string): boolean =>
   (request.header('if-none-match') ?? '')

@@ -7,7 +7,7 @@ import type { Executor } from '../db/connect.ts'
 import type { Words } from './api-texts.ts'
 import { BULK_MAX, bulkResponse, forEachId, type Refusal } from './bulk.ts'
 import type { Asker } from './collection.ts'
-import { isKnown, notModified, Reply } from './reply.ts'
+import { isKnown, notModified, Reply, versionTag } from './reply.ts'
 import { listOf, uuid } from './request-schema.ts'
 import { answer } from './response-schema.ts'
 import { type Method, type Route, type RouteContext, route } from './route.ts'
@@ -96,15 +96,15 @@ class ResourceRoutes<Row, R extends TSchema> {
     const data = this.data(row, context)
     const known = this.definition.versioned?.(row)
     if (known === undefined) return data
-    const tag = { ETag: `"${known.version}"` }
+    const tag = { ETag: versionTag(known) }
     return new Reply(data, { headers: isNew ? { ...tag, Location: `${context.url.pathname}/${known.id}` } : tag })
   }
 
   /** One row, or 304 to who has this version of it: what changes without a version, as its uses do, does not count. */
   private oneUnlessKnown(row: Row, context: RouteContext) {
-    const version = this.definition.versioned?.(row).version
-    const tag = `"${version}"`
-    return version !== undefined && isKnown(context, tag) ? notModified(tag) : this.one(row, context)
+    const known = this.definition.versioned?.(row)
+    const tag = known && versionTag(known)
+    return tag !== undefined && isKnown(context, tag) ? notModified(tag) : this.one(row, context)
   }
 
   private formWith<P extends TProperties>(beside: P) {
