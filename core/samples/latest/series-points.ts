@@ -14,8 +14,8 @@ export class PointsOfSeries {
    * later.
    */
   add(tsMs: number, value: number, seq: number, weight = 1): void {
-    const last = this.tsMs.at(-1)
-    if (last !== undefined && tsMs <= last) this.isOrdered = false
+    const { length } = this.tsMs
+    if (length > 0 && tsMs <= this.tsMs[length - 1]!) this.isOrdered = false
     this.tsMs.push(tsMs)
     this.value.push(value)
     this.weight.push(weight)
