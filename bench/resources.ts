@@ -56,13 +56,29 @@ async function openTemplate(): Promise<Kept> {
   return { facts, parts: [] }
 }
 
+/** Rows that `insert` makes, put into the indexes of their table all at once: a tenth of the time of one by one. */
+async function withIndexesLast(sql: postgres.Sql, table: string, insert: () => Promise<unknown>) {
+  const indexes = await sql<{ name: string; definition: string }[]>`
+    select indexname as name, indexdef as definition from pg_indexes
+    where tablename = ${table} and indexname not in (select conname from pg_constraint)`
+  for (const { name } of indexes) await sql`drop index ${sql(name)}`
+  await insert()
+  await sql`set maintenance_work_mem = '1GB'`
+  for (const { definition } of indexes) await sql.unsafe(definition)
+}
+
 /** Documents of which half are of the company, the others of its neighbours. */
 const seedDocuments = async (sql: postgres.Sql, { companyId }: Seeded) => {
-  await sql`insert into search_documents (company_id, kind, resource_id, name, subtitle, text, exact)
-    select case when i % 2 = 0 then ${companyId}::uuid else (select id from companies where name = 'Other ' || 1 + i % 1000) end,
-      (array['server', 'ip_address', 'subnet'])[1 + i % 3], gen_random_uuid(), 'server web-' || i,
-      null, 'server web-' || i || ' rack ' || md5(i::text), array['10.' || i / 65536 || '.' || i / 256 % 256 || '.' || i % 256]
-    from generate_series(1, ${DOCUMENTS}::int) i`
+  await withIndexesLast(
+    sql,
+    'search_documents',
+    () => sql`
+      insert into search_documents (company_id, kind, resource_id, name, subtitle, text, exact)
+      select case when i % 2 = 0 then ${companyId}::uuid else c.id end,
+        (array['server', 'ip_address', 'subnet'])[1 + i % 3], gen_random_uuid(), 'server web-' || i,
+        null, 'server web-' || i || ' rack ' || md5(i::text), array['10.' || i / 65536 || '.' || i / 256 % 256 || '.' || i % 256]
+      from generate_series(1, ${DOCUMENTS}::int) i join companies c on c.name = 'Other ' || 1 + i % ${COMPANIES}::int`,
+  )
   await sql.unsafe('vacuum analyze search_documents')
 }
 

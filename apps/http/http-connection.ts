@@ -3,10 +3,19 @@
 // cannot be told to wait. Here the second one waits in the buffer, and the socket is not read while that is full (RFC
 // 9112, 9.3.2).
 import type { Socket } from 'bun'
+import { assert } from '../../core/assert.ts'
 import { free, RequestBody } from './body-framing.ts'
 import { BodyPace } from './body-pace.ts'
 import { HttpRequest } from './http-request.ts'
-import { type AnyResponse, headOf, httpDate, isEventStream, type PlainResponse, wholeBody } from './http-response.ts'
+import {
+  type AnyResponse,
+  declaredBytes,
+  headOf,
+  httpDate,
+  isEventStream,
+  type PlainResponse,
+  wholeBody,
+} from './http-response.ts'
 import { HEAD_BYTES_MAX, type HeadFault, type RequestHead, readRequestHead } from './request-head.ts'
 
 /** The most bytes buffered while a request is being answered; beyond it the socket is not read. */
@@ -82,8 +91,8 @@ export class HttpConnection implements Connection {
   private isPaused = false
   private output: Buffer = noBytes
   private request: HttpRequest | null = null
-  /** Of a response that is sent as it comes. */
-  private events: { cancel(): Promise<void> } | null = null
+  /** Of a response that is sent as it is read; an endless one is over when the client will send no more. */
+  private source: { readonly isEndless: boolean; cancel(): Promise<void> } | null = null
   private onDrained: (() => void) | null = null
 
   constructor(
@@ -96,7 +105,7 @@ export class HttpConnection implements Connection {
   }
 
   get isAwaited(): boolean {
-    return !this.isAnswered && this.body?.isComplete === true && this.events === null && this.output.length === 0
+    return !this.isAnswered && this.body?.isComplete === true && !this.source?.isEndless && this.output.length === 0
   }
 
   receive(data: Buffer): void {
@@ -175,7 +184,7 @@ export class HttpConnection implements Connection {
     this.body?.fail()
     // Requests that wait until the answers before them are read are answered, too.
     const isWaiting = this.output.length > 0 && this.at < this.input.length
-    if ((this.isAnswered && !isWaiting) || this.events) this.close()
+    if ((this.isAnswered && !isWaiting) || this.source?.isEndless) this.close()
   }
 
   /** True when all of the body has come. */
@@ -267,7 +276,9 @@ export class HttpConnection implements Connection {
       )
     }
     if (response instanceof Response) {
-      if (isEventStream(response) && response.body) await this.sendEvents(head, response, response.body)
+      const bytesDeclared = declaredBytes(response)
+      if (response.body && (bytesDeclared !== null || isEventStream(response)))
+        await this.sendStream(head, response, response.body, bytesDeclared)
       else {
         const bytes = await wholeBody(response)
         if (this.isClosing) return
@@ -309,33 +320,45 @@ export class HttpConnection implements Connection {
   }
 
   /**
-   * Sends a response as it is produced, no faster than the client reads; its source is cancelled when the client
-   * leaves.
+   * Sends a response as it is read, no faster than the client reads; its source is cancelled when the client leaves.
+   * `length` is null for one that has no end. Throws when it has another length than it says.
    */
-  private async sendEvents(head: RequestHead, response: Response, body: ReadableStream<Uint8Array>): Promise<void> {
-    const events = body.getReader()
-    if (this.isClosing || this.isEnded || head.method === 'HEAD') {
-      await events.cancel()
+  private async sendStream(
+    head: RequestHead,
+    response: Response,
+    body: ReadableStream<Uint8Array<ArrayBuffer>>,
+    length: number | null,
+  ): Promise<void> {
+    const source = body.getReader()
+    const isEndless = length === null
+    if (this.isClosing || (isEndless && this.isEnded) || head.method === 'HEAD') {
+      await source.cancel()
       if (this.isClosing) return
-      if (this.isEnded) return this.close()
-    } else this.events = events
+      if (isEndless && this.isEnded) return this.close()
+    } else this.source = { isEndless, cancel: () => source.cancel() }
     // A client of HTTP/1.0 knows no chunks: the end of the connection is the end of the response.
-    if (head.isHttp10) this.isKeptAlive = false
-    const coding = head.isHttp10 ? '' : 'transfer-encoding: chunked\r\n'
-    const text = `${headOf(response)}date: ${httpDate()}\r\n${coding}${this.closeLine()}\r\n`
+    const isChunked = isEndless && !head.isHttp10
+    if (isEndless && head.isHttp10) this.isKeptAlive = false
+    const framing = isChunked ? 'transfer-encoding: chunked\r\n' : isEndless ? '' : `content-length: ${length}\r\n`
+    const text = `${headOf(response)}date: ${httpDate()}\r\n${framing}${this.closeLine()}\r\n`
     this.write(Buffer.from(text, 'latin1'))
-    if (!this.events) return
+    if (!this.source) return
+    let sent = 0
     for (;;) {
-      const { done, value } = await events.read()
+      const { done, value } = await source.read()
       if (this.isClosing) return
       if (done) break
-      if (value.length > 0) this.write(head.isHttp10 ? Buffer.from(value) : chunkOf(value))
+      sent += value.length
+      assert(isEndless || sent <= length, 'a response is no longer than it says')
+      if (value.length > 0)
+        this.write(isChunked ? chunkOf(value) : Buffer.from(value.buffer, value.byteOffset, value.length))
       if (this.output.length > 0) await this.drained()
       else this.socket.timeout(this.options.idleSeconds)
       if (this.isClosing) return
     }
-    this.events = null
-    if (!head.isHttp10) this.write(LAST_CHUNK)
+    assert(isEndless || sent === length, 'a response is as long as it says')
+    this.source = null
+    if (isChunked) this.write(LAST_CHUNK)
   }
 
   private drained(): Promise<void> {
@@ -352,8 +375,8 @@ export class HttpConnection implements Connection {
     this.request?.abort()
     this.request = null
     // An error of a source that is being cancelled can be reported to nobody.
-    this.events?.cancel().catch(() => {})
-    this.events = null
+    this.source?.cancel().catch(() => {})
+    this.source = null
     this.onDrained?.()
   }
 

@@ -86,7 +86,14 @@ export const standard = (response: AnyResponse): Response =>
     ? response
     : new Response(response.body, { status: response.status, headers: headersOf(response) })
 
-/** Server-sent events go out as they come and may have no end; every other response is sent whole. */
+/**
+ * How many bytes a response says that it has: its body goes out as it is read, and is never in memory as a whole. Null
+ * where it says nothing: server-sent events go out as they come and may have no end, every other body is sent whole.
+ */
+export function declaredBytes({ headers }: Response): number | null {
+  const declared = headers.get('content-length')
+  return declared === null ? null : Number(declared)
+}
 export const isEventStream = (response: Response): boolean =>
   response.headers.get('content-type')?.startsWith('text/event-stream') === true
 
