@@ -13,6 +13,7 @@ import {
   headOf,
   httpDate,
   isEventStream,
+  isSentAsRead,
   type PlainResponse,
   wholeBody,
 } from './http-response.ts'
@@ -276,9 +277,7 @@ export class HttpConnection implements Connection {
       )
     }
     if (response instanceof Response) {
-      const bytesDeclared = declaredBytes(response)
-      if (response.body && (bytesDeclared !== null || isEventStream(response)))
-        await this.sendStream(head, response, response.body, bytesDeclared)
+      if (response.body && isSentAsRead(response)) await this.sendStream(head, response, response.body)
       else {
         const bytes = await wholeBody(response)
         if (this.isClosing) return
@@ -321,25 +320,26 @@ export class HttpConnection implements Connection {
 
   /**
    * Sends a response as it is read, no faster than the client reads; its source is cancelled when the client leaves.
-   * `length` is null for one that has no end. Throws when it has another length than it says.
+   * Throws when it has another length than it says.
    */
   private async sendStream(
     head: RequestHead,
     response: Response,
     body: ReadableStream<Uint8Array<ArrayBuffer>>,
-    length: number | null,
   ): Promise<void> {
     const source = body.getReader()
-    const isEndless = length === null
+    const isEndless = isEventStream(response)
     if (this.isClosing || (isEndless && this.isEnded) || head.method === 'HEAD') {
       await source.cancel()
       if (this.isClosing) return
       if (isEndless && this.isEnded) return this.close()
     } else this.source = { isEndless, cancel: () => source.cancel() }
+    const length = declaredBytes(response)
     // A client of HTTP/1.0 knows no chunks: the end of the connection is the end of the response.
-    const isChunked = isEndless && !head.isHttp10
-    if (isEndless && head.isHttp10) this.isKeptAlive = false
-    const framing = isChunked ? 'transfer-encoding: chunked\r\n' : isEndless ? '' : `content-length: ${length}\r\n`
+    const isChunked = length === null && !head.isHttp10
+    if (length === null && head.isHttp10) this.isKeptAlive = false
+    const framing =
+      length !== null ? `content-length: ${length}\r\n` : isChunked ? 'transfer-encoding: chunked\r\n' : ''
     const text = `${headOf(response)}date: ${httpDate()}\r\n${framing}${this.closeLine()}\r\n`
     this.write(Buffer.from(text, 'latin1'))
     if (!this.source) return
@@ -349,14 +349,14 @@ export class HttpConnection implements Connection {
       if (this.isClosing) return
       if (done) break
       sent += value.length
-      assert(isEndless || sent <= length, 'a response is no longer than it says')
+      assert(length === null || sent <= length, 'a response is no longer than it says')
       if (value.length > 0)
         this.write(isChunked ? chunkOf(value) : Buffer.from(value.buffer, value.byteOffset, value.length))
       if (this.output.length > 0) await this.drained()
       else this.socket.timeout(this.options.idleSeconds)
       if (this.isClosing) return
     }
-    assert(isEndless || sent === length, 'a response is as long as it says')
+    assert(length === null || sent === length, 'a response is as long as it says')
     this.source = null
     if (isChunked) this.write(LAST_CHUNK)
   }

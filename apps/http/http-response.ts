@@ -86,16 +86,25 @@ export const standard = (response: AnyResponse): Response =>
     ? response
     : new Response(response.body, { status: response.status, headers: headersOf(response) })
 
-/**
- * How many bytes a response says that it has: its body goes out as it is read, and is never in memory as a whole. Null
- * where it says nothing: server-sent events go out as they come and may have no end, every other body is sent whole.
- */
+/** Server-sent events go out as they come and may have no end. */
+export const isEventStream = ({ headers }: Response): boolean =>
+  headers.get('content-type')?.startsWith('text/event-stream') === true
+
+/** How many bytes a response says that it has; null where it says nothing. */
 export function declaredBytes({ headers }: Response): number | null {
   const declared = headers.get('content-length')
   return declared === null ? null : Number(declared)
 }
-export const isEventStream = (response: Response): boolean =>
-  response.headers.get('content-type')?.startsWith('text/event-stream') === true
+
+/** Of a response whose length is not known before it is read. */
+export const sentInChunks = { 'Transfer-Encoding': 'chunked' } as const
+
+/**
+ * Whether a body goes out as it is read, and is never in memory as a whole: of a response that says how long it is, or
+ * that it comes in chunks. Every other body is sent whole.
+ */
+export const isSentAsRead = (response: Response): boolean =>
+  response.headers.has('content-length') || response.headers.has('transfer-encoding') || isEventStream(response)
 
 const bytesOf = (body: PlainResponse['body']): Uint8Array<ArrayBuffer> =>
   typeof body === 'string' ? new TextEncoder().encode(body) : body

@@ -1,7 +1,8 @@
-// Responses that say how long they are: their bodies go out as they are read, no faster than the client reads, and one
-// that ends early, or goes on too long, is never taken for the whole.
+// Responses that say how long they are, or that they come in chunks: their bodies go out as they are read, no faster
+// than the client reads, and one that ends early, or goes on too long, is never taken for the whole.
 import { afterAll, describe, expect, test } from 'bun:test'
 import { type HttpListener, listenHttp } from '../../apps/http/http-listener.ts'
+import { sentInChunks } from '../../apps/http/http-response.ts'
 import { openRaw } from '../support/raw-http.ts'
 import { until } from '../support/until.ts'
 
@@ -14,8 +15,8 @@ afterAll(() => Promise.all(listeners.map(listener => listener.stop(0))))
 /** What a source of parts has been asked for, and whether it was told that nobody wants more. */
 type Seen = { parts: number; cancelled: number }
 
-/** A listener whose only response has so many parts, and says that it has so many bytes. */
-function listenWith(parts: number, declared: number, failsAfter = Number.POSITIVE_INFINITY) {
+/** A listener whose only response has so many parts, and says that it has so many bytes, or that it is in chunks. */
+function listenWith(parts: number, declared: number | 'chunks', failsAfter = Number.POSITIVE_INFINITY) {
   const seen: Seen = { parts: 0, cancelled: 0 }
   const body = () => {
     let part = 0
@@ -34,7 +35,8 @@ function listenWith(parts: number, declared: number, failsAfter = Number.POSITIV
   const listener = listenHttp({
     hostname: '127.0.0.1',
     port: 0,
-    handle: () => new Response(body(), { headers: { 'content-length': String(declared) } }),
+    handle: () =>
+      new Response(body(), { headers: declared === 'chunks' ? sentInChunks : { 'content-length': String(declared) } }),
     refuse: ({ status, message }) => new Response(message, { status }),
     idleSeconds: 60,
     connectionsMax: 100,
@@ -47,9 +49,16 @@ function listenWith(parts: number, declared: number, failsAfter = Number.POSITIV
 const GET = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'
 const bodiesOf = (received: string): string[] => received.split(/HTTP\/1\.1 200 OK\r\n[\s\S]*?\r\n\r\n/).slice(1)
 
-describe('a response that says its length', () => {
-  test('is read no further than the client reads, and comes whole once it does', async () => {
-    const { seen, url } = listenWith(PARTS, PARTS * PART)
+/** The body of the first response, its chunks put together. */
+const wholeBodyOf = (received: string): string =>
+  (bodiesOf(received)[0] ?? '').replace(/(^|\r\n)100000\r\n/g, '').replace(/\r\n0\r\n\r\n$/, '')
+
+for (const [form, declared] of [
+  ['says its length', PARTS * PART],
+  ['says that it comes in chunks', 'chunks'],
+] as const)
+  test(`a response that ${form} is read no further than the client reads, and comes whole once it does`, async () => {
+    const { seen, url } = listenWith(PARTS, declared)
     const { socket, received } = openRaw(url)
     socket.pause()
     socket.write(GET)
@@ -60,14 +69,16 @@ describe('a response that says its length', () => {
     const ofSlow = seen.parts - PARTS
     expect(ofSlow).toBeLessThan(PARTS / 2)
     socket.resume()
-    await until('all of it', () => (bodiesOf(received())[0]?.length ?? 0) === PARTS * PART, 20_000)
-    const [body = ''] = bodiesOf(received())
-    expect(received()).toContain(`content-length: ${PARTS * PART}\r\n`)
-    expect(received()).not.toContain('transfer-encoding')
+    await until('all of it', () => received().length > PARTS * PART && seen.parts === 2 * PARTS, 20_000)
+    await until('its end', () => wholeBodyOf(received()).length === PARTS * PART, 20_000)
+    expect(received().includes(`content-length: ${PARTS * PART}\r\n`)).toBe(declared !== 'chunks')
+    expect(received().includes('transfer-encoding: chunked\r\n')).toBe(declared === 'chunks')
+    const body = wholeBodyOf(received())
     for (let part = 0; part < PARTS; part++) expect(body[part * PART]).toBe(String.fromCharCode(97 + (part % 26)))
     socket.destroy()
   })
 
+describe('a response that says its length', () => {
   test('leaves the connection for the next request, also after HEAD, whose source is not read', async () => {
     const { seen, url } = listenWith(2, 2 * PART)
     const { socket, received } = openRaw(url)
@@ -108,5 +119,31 @@ describe('a response that says its length', () => {
     await until('the first part', () => seen.parts > 0)
     socket.destroy()
     await until('its end', () => seen.cancelled === 1)
+  })
+})
+
+describe('a response that says that it comes in chunks', () => {
+  test('comes whole to a client that has said its last word, and to one of HTTP/1.0', async () => {
+    const { url } = listenWith(3, 'chunks')
+    for (const [version, ending] of [
+      ['1.1', '0\r\n\r\n'],
+      ['1.0', 'ccc'],
+    ] as const) {
+      const { socket, received, isClosed } = openRaw(url)
+      socket.end(`GET / HTTP/${version}\r\nHost: x\r\n\r\n`)
+      await until('the end', isClosed)
+      const [body = ''] = bodiesOf(received())
+      for (const letter of 'abc') expect(body.split(letter.repeat(PART)).length).toBe(2)
+      expect(body.endsWith(ending)).toBe(true)
+      expect(received().includes('transfer-encoding: chunked')).toBe(version === '1.1')
+    }
+  })
+
+  test('whose source fails is not taken for the whole', async () => {
+    const { url } = listenWith(8, 'chunks', 3)
+    const { socket, received, isClosed } = openRaw(url)
+    socket.write(GET)
+    await until('the end', isClosed)
+    expect(received()).not.toContain('0\r\n\r\n')
   })
 })

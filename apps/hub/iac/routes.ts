@@ -2,6 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { conventionalPath } from '../../../core/iac/manifest-path.ts'
 import { titleOfPlan } from '../../../core/iac/run-status.ts'
+import { sentInChunks } from '../../http/http-response.ts'
 import { FILE_BYTES_MAX } from '../files/files.ts'
 import { runCollection } from '../manifest-runs/run-list.ts'
 import { invalid, invalidField } from '../platform/http/api-error.ts'
@@ -267,7 +268,7 @@ const kinds: readonly Route[] = [
     async handle(context) {
       const { page: number, ...filter } = context.query
       if (/\byaml\b/.test(context.header('accept') ?? ''))
-        return raw(await exportYaml(context, context.resource, filter), 'application/yaml; charset=utf-8')
+        return raw(await exportYaml(context, context.resource, filter), 'application/yaml; charset=utf-8', sentInChunks)
       const page = pageOf({ page: number })
       const { manifests, total } = await exportKind(context, context.resource, filter, page)
       return paged(context.url, page, total, manifests)
@@ -276,8 +277,8 @@ const kinds: readonly Route[] = [
 ]
 
 /** A body of another media type: the pipeline sends a Response as it is, whatever the schema of the answer says. */
-const raw = (body: string | ReadableStream<Uint8Array>, type: string): never =>
-  new Response(body, { headers: { 'Content-Type': type } }) as never
+const raw = (body: string | ReadableStream<Uint8Array>, type: string, more = {}): never =>
+  new Response(body, { headers: { ...more, 'Content-Type': type } }) as never
 
 const acts: readonly Route[] = [
   route({

@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import { and, asc, eq, gt, sql } from 'drizzle-orm'
 import { PgDialect } from 'drizzle-orm/pg-core'
+import { sentInChunks } from '../../../http/http-response.ts'
 import { auditRequest } from '../../audit/audit.ts'
 import type { Hub } from '../../hub-context.ts'
 import type { Executor } from '../../platform/db/connect.ts'
@@ -219,6 +220,7 @@ export function downloadExport(hub: Hub, row: ExportRow): Response {
   })
   return new Response(body, {
     headers: {
+      ...sentInChunks,
       'Content-Type': TYPES[row.format],
       'Content-Disposition': `attachment; filename="findings-${row.createdAt.toISOString().slice(0, 10)}.${row.format}"`,
       'X-Content-Type-Options': 'nosniff',
