@@ -61,6 +61,8 @@ test('[RES-127] [RES-148] what is exported plans to nothing, and its schema acce
     headers: { Authorization: `Bearer ${company.token}`, Accept: 'application/yaml' },
   })
   expect([yaml.status, yaml.headers.get('content-type')]).toEqual([200, 'application/yaml; charset=utf-8'])
+  // As it is read, and not as a whole.
+  expect(yaml.headers.get('transfer-encoding')).toBe('chunked')
   expect(await yaml.text()).toContain(`---\n# path: server/${company.slug}/plain.yml\napiVersion: hub/v1\n`)
   expect((await company.call('GET', '/iac/export/planet')).status).toBe(404)
 })

@@ -130,6 +130,8 @@ test('[SECU-009] an export is kept for 24 hours, and a company has so many of th
   expect(data).toMatchObject({ format: 'csv', filters: {}, download: `/api/v1/security/exports/${data.id}/download` })
   expect(Date.parse(data.expires_at) - Date.parse(data.created_at)).toBe(24 * 3_600_000)
   await until('it is ready', async () => (await download(data.id, owner.token)).status === 200)
+  // As it is read, and not as a whole.
+  expect((await download(data.id, owner.token)).headers.get('transfer-encoding')).toBe('chunked')
   const { client } = hub.hub.database
   await client`update security_exports set expires_at = now() - interval '1 second' where id = ${data.id}`
   expect((await download(data.id, owner.token)).status).toBe(404)
