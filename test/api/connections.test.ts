@@ -251,6 +251,28 @@ describe('tests by the hub', () => {
     expect(seen).toMatchObject([{ id: of.id, source: { name: of.source.name }, target: { state: expect.any(String) } }])
   })
 
+  test('[RES-048] a long history has every entry once and in order, on its last pages as on its first', async () => {
+    const of = await made(draft({ port: 81 }))
+    const stored = 2_400
+    await hub.hub.database.db.execute(sql`
+      insert into connection_states (connection_id, at, state)
+      select ${of.id}::uuid, now() - make_interval(mins => i), 'state ' || i from generate_series(1, ${stored}::int) i`)
+    const page = (number: number) => tenant.call('GET', `/connections/${of.id}/history?page=${number}`)
+    const entries: Json[] = []
+    const { total, per_page, last_page } = (await page(1)).body.meta
+    for (let number = 1; number <= last_page; number++) {
+      const { data } = (await page(number)).body
+      expect([number, data.length]).toEqual([number, Math.min(per_page, total - entries.length)])
+      entries.push(...data)
+    }
+    expect(entries.length).toBe(total)
+    expect(entries.filter(({ type }) => type === 'state').map(({ state }) => state)).toEqual(
+      Array.from({ length: stored }, (_, index) => `state ${index + 1}`),
+    )
+    const beyond = await page(last_page + 1)
+    expect([beyond.body.data, beyond.body.meta.total]).toEqual([[], total])
+  })
+
   test('one that is due is tested by the clock, and a success that is too old says nothing any more', async () => {
     const of = await made(draft({ port: listener.port, probe: { by: 'hub' } }))
     expect(of.health).toBe('unknown')

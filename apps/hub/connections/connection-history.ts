@@ -32,6 +32,7 @@ const entryResponse = named('ConnectionHistoryEntry', {
 
 const COLUMNS = sql`at, type, actor, action, changes, result, state, place`
 const ORDER = sql`at desc, place desc, type`
+const BACKWARDS = sql`at, place, type desc`
 
 const partsOf = (companyId: string, id: string | null): Readonly<Record<(typeof entryTypes)[number], SQL>> => ({
   change: sql`
@@ -66,6 +67,6 @@ export const connectionHistory = collectionReadBy<
   read({ hub, companyId }, { id = null, type }, range) {
     const of = partsOf(companyId, id)
     const parts = type === undefined ? Object.values(of) : [of[type]]
-    return mergedPage<Entry>(hub.database.db, { parts, columns: COLUMNS, order: ORDER }, range)
+    return mergedPage<Entry>(hub.database.db, { parts, columns: COLUMNS, order: ORDER, backwards: BACKWARDS }, range)
   },
 })

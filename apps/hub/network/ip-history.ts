@@ -15,6 +15,7 @@ const historyResponse = named('IpHistoryEntry', {
 
 const HISTORY_COLUMNS = sql`at, type, actor, details, place`
 const HISTORY_ORDER = sql`at desc, place desc, type`
+const HISTORY_BACKWARDS = sql`at, place, type desc`
 
 const historyParts = (companyId: string, id: string | null, address: string | null): readonly SQL[] => [
   sql`
@@ -48,7 +49,12 @@ export const ipHistory = collectionReadBy<
   read: ({ hub, companyId }, { id = null, address = null }, range) =>
     mergedPage<HistoryRow>(
       hub.database.db,
-      { parts: historyParts(companyId, id, address), columns: HISTORY_COLUMNS, order: HISTORY_ORDER },
+      {
+        parts: historyParts(companyId, id, address),
+        columns: HISTORY_COLUMNS,
+        order: HISTORY_ORDER,
+        backwards: HISTORY_BACKWARDS,
+      },
       range,
     ),
 })
