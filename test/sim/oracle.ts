@@ -399,7 +399,7 @@ export class Oracle {
       this.agentEvent(serverId, server, 'agent.up', receivedAtMs, 0, seconds(receivedAtMs - server.downSinceMs))
     server.state = 'up'
     server.lastSeenMs = Math.max(server.lastSeenMs, receivedAtMs)
-    if (intervalSeconds > 0) server.intervalSeconds = intervalSeconds
+    server.intervalSeconds = intervalSeconds
   }
 
   private agentEvent(

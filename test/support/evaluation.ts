@@ -32,12 +32,13 @@ export function send(
   receivedAtMs: number,
   points: Readonly<Record<string, number | readonly (readonly [tsMs: number, value: number])[]>>,
   announced: readonly string[] = [],
+  intervalSeconds = 30,
 ): AlertEvent[] {
   const series = Object.entries(points).map(([key, value]) => ({
     key,
     points: typeof value === 'number' ? [[receivedAtMs, value] as const] : value,
   }))
-  const header = { companyId: company, serverId: SERVER, agentId: SERVER, receivedAtMs, seq: 1, intervalSeconds: 30 }
+  const header = { companyId: company, serverId: SERVER, agentId: SERVER, receivedAtMs, seq: 1, intervalSeconds }
   const reader = new EntryReader()
   reader.open(
     encodeEntry(

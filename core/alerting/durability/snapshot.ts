@@ -37,6 +37,8 @@ type SavedServer = {
   presence: Presence
   lastBatchMs: number
   states: number
+  /** Snapshots of earlier versions have none. */
+  removedSeq?: number
 }
 type SavedFlap = { state: number; flap: FlapState }
 type Header = {
@@ -174,6 +176,7 @@ export function takeSnapshot(
       presence: { ...server.presence },
       lastBatchMs: server.lastBatchMs,
       states: server.stateCount,
+      removedSeq: server.removedSeq,
     })),
     flapping,
     left: removedServersOf(evaluation, shard, savedAtMs),
@@ -275,6 +278,7 @@ export function restoreSnapshot(
     const server = evaluation.server(saved.key, saved.companyId, saved.serverId, header.shard, saved.presence.agentId)
     Object.assign(server.presence, saved.presence)
     server.lastBatchMs = saved.lastBatchMs
+    server.removedSeq = saved.removedSeq ?? 0
     server.reserve(saved.states)
     for (const end = at + saved.states; at < end; at++) {
       if (readState(evaluation, server, from, at, slots, header.savedAtMs, extendedAt, rows)) extendedAt++

@@ -63,7 +63,7 @@ export function batchSeen(
   } else if (presence.state === 'unknown') evaluation.noteQuietPresence(presence.agentId, 'up', reader.receivedAtMs)
   presence.state = 'up'
   presence.lastSeenMs = Math.max(presence.lastSeenMs, reader.receivedAtMs)
-  if (reader.intervalSeconds > 0) presence.intervalSeconds = reader.intervalSeconds
+  presence.intervalSeconds = reader.intervalSeconds
 }
 
 /**
@@ -93,6 +93,8 @@ export function sweepPresence(
 ): void {
   const { presence } = server
   if (presence.state !== 'up') return
+  // A clock was ahead and was set back: silence counts from now, and not only once that time has come again.
+  if (presence.lastSeenMs > nowMs) presence.lastSeenMs = nowMs
   const managed = evaluation.attributes.get(server.serverId)?.intervalSeconds ?? 0
   const intervalSeconds = presenceIntervalSeconds(presence.intervalSeconds, managed)
   if (nowMs < startedAtMs + 2 * intervalSeconds * 1000) return

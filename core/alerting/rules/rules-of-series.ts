@@ -40,7 +40,10 @@ export function bindSeries(
     if (!isInScope(compiled, server.serverId)) continue
     if (compiled.matchers.length > 0 && !matchesLabels(compiled.matchers, labelsOf(definition))) continue
     const slot = slotOf(evaluation, compiled)
-    if (stateOf(evaluation, server, index, slot) === NO_ROW) addState(evaluation, server, index, slot, nowMs)
+    if (stateOf(evaluation, server, index, slot) !== NO_ROW) continue
+    const row = addState(evaluation, server, index, slot, nowMs)
+    // The hub drops what does not go on above what it has of a rule and series (EVT-006); a clock may be set back.
+    evaluation.states.seq[row] = Math.max(Math.floor(nowMs), server.removedSeq)
   }
 }
 

@@ -12,6 +12,7 @@ export function removeState(evaluation: EvaluationState, row: number): void {
   if (evaluation.touchedRows.has(row)) evaluation.removed.push(stateRecord(evaluation, row, null))
   const server = evaluation.servers[states.server[row]!]!
   const series = states.series[row]!
+  server.removedSeq = Math.max(server.removedSeq, states.seq[row]!)
   if (server.head[series] === row) server.head[series] = states.next[row]!
   else {
     let before = server.head[series]!

@@ -45,6 +45,8 @@ export class ServerSeries {
   /** The number of states of this server. */
   stateCount = 0
   lastBatchMs = 0
+  /** The highest seq of a state that was removed: one that is made anew goes on above it, wherever the clock stands. */
+  removedSeq = 0
   readonly presence: Presence
 
   constructor(
