@@ -5,7 +5,6 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sql } from 'drizzle-orm'
-import { PgBoss } from 'pg-boss'
 import { purgeAtCollectors, reloadCollectors } from '../../apps/hub/collectors/collector-jobs.ts'
 import { loadHubConfig } from '../../apps/hub/config.ts'
 import { bringUpToDate, createHub, openHubDatabase } from '../../apps/hub/hub.ts'
@@ -395,27 +394,34 @@ async function takesOver(own: Tenant, there: Pick<Tenant, 'call'>, process: Chil
   answer = () => new Response()
   silent.resolve()
   const client = hub.hub.database.client
-  // As if the lease of what the dead hub had were over, and the library's watch came by.
-  const watch = new PgBoss({
-    connectionString: hub.databaseUrl,
-    supervise: false,
-    schedule: false,
-    monitorIntervalSeconds: 1,
+  // As if the dead hub had been silent for long enough; its lease has most of its time left.
+  await until('both are delivered', async () => {
+    await client`update pgboss.job set heartbeat_on = now() - interval '1 minute'
+      where name = 'notifications.webhook' and state = 'active' and retry_count = 0`
+    await client`update pgboss.job set start_after = now() where name = 'notifications.webhook' and state = 'retry'`
+    return (await Promise.all(ids.map(deliveryState))).every(state => state === 'delivered')
   })
-  await watch.start()
-  try {
-    await until('both are delivered', async () => {
-      await client`update pgboss.job set started_on = now() - interval '1 hour', start_after = now() - interval '1 hour'
-        where name = 'notifications.webhook' and state in ('active', 'retry')`
-      await client`update pgboss.queue set monitor_on = null, monitor_claim_on = null`
-      await watch.supervise('notifications.webhook')
-      return (await Promise.all(ids.map(deliveryState))).every(state => state === 'delivered')
-    })
-  } finally {
-    await watch.stop({ graceful: false })
-  }
   for (const id of ids) expect(came.get(id)).toBeLessThanOrEqual(2)
 }
+
+test('a hub says of a delivery under way that it still runs', async () => {
+  const busy = await TestHub.start({})
+  const ended = Promise.withResolvers<void>()
+  try {
+    const { client } = busy.hub.database
+    busy.hub.jobs.register('notifications.push', { handle: () => ended.promise })
+    await inTransaction(busy.hub.database.db, async tx =>
+      busy.hub.jobs.enqueue(tx, [{ queue: 'notifications.push', payload: {}, group: randomUUID() }]),
+    )
+    const beats = async () =>
+      client<{ later: boolean }[]>`select heartbeat_on > started_on + interval '1 second' as later
+        from pgboss.job where name = 'notifications.push' and state = 'active' and heartbeat_seconds = 30`
+    await until('it says so', async () => (await beats())[0]?.later === true)
+  } finally {
+    ended.resolve()
+    await busy.running.stop()
+  }
+})
 
 test('a job starts as soon as it is committed, however seldom is looked', async () => {
   const seldom = await TestHub.start({ 'jobs.poll': '1h', 'webhooks.allow_private': true })

@@ -32,10 +32,10 @@ async function rowsOf<Row extends Record<string, unknown>>(
   { limit, offset }: RowRange,
 ): Promise<Row[]> {
   const first = parts.map(part => sql`(select ${columns} from (${part}) p order by ${order} limit ${limit + offset})`)
-  const rows = await db.execute(sql`
+  const rows: readonly Record<string, unknown>[] = await db.execute(sql`
     select ${columns} from (${sql.join(first, sql` union all `)}) h order by ${order} limit ${limit} offset ${offset}`)
   // The columns that were asked for are those of a row.
-  return [...rows] as unknown as Row[]
+  return [...rows] as Row[]
 }
 
 export async function mergedPage<Row extends Record<string, unknown>>(

@@ -5,7 +5,7 @@ import { fromDrizzle, PgBoss, type Db as QueueDatabase } from 'pg-boss'
 import type postgres from 'postgres'
 import type { Database } from '../db/connect.ts'
 import type { Tx } from '../db/transaction.ts'
-import { type QueueDefinition, queueNames, queueOf } from './retries-and-concurrency.ts'
+import { LOST_SECONDS, type QueueDefinition, queueNames, queueOf } from './retries-and-concurrency.ts'
 
 const DAY_SECONDS = 24 * 3600
 /** How long finished jobs are kept for operators to inspect. */
@@ -79,13 +79,15 @@ export function openJobStore(database: Database, onNotify: (queue: string | null
     db: poolOf(database.jobs, onNotify),
     schedule: false,
     useListenNotify: true,
+    // Whoever sees that a job is lost has the library look at its queue at once, and not within the next minute.
+    monitorIntervalSeconds: 5,
     // No job depends on another one, so the library's resolver of dependencies may run seldom.
     flowIntervalSeconds: 600,
     bamIntervalSeconds: 600,
   })
 }
 
-const optionsOf = ({ waitsSeconds, leaseSeconds, tellsFailure, isKeyed }: QueueDefinition) => ({
+const optionsOf = ({ waitsSeconds, leaseSeconds, tellsFailure, isKeyed, isWatched }: QueueDefinition) => ({
   policy: isKeyed ? 'short' : 'standard',
   retryLimit: waitsSeconds.length,
   // Applies when the hub that ran the job is lost; an attempt that failed sets its own delay.
@@ -94,10 +96,18 @@ const optionsOf = ({ waitsSeconds, leaseSeconds, tellsFailure, isKeyed }: QueueD
   retentionSeconds: WAITING_SECONDS,
   deleteAfterSeconds: KEPT_SECONDS,
   notify: true,
+  ...(isWatched ? { heartbeatSeconds: LOST_SECONDS } : {}),
   ...(tellsFailure ? { deadLetter: FAILED_QUEUE } : {}),
 })
 
-const CHANGEABLE = ['retryLimit', 'retryDelay', 'expireInSeconds', 'retentionSeconds', 'deleteAfterSeconds'] as const
+const CHANGEABLE = [
+  'retryLimit',
+  'retryDelay',
+  'expireInSeconds',
+  'retentionSeconds',
+  'deleteAfterSeconds',
+  'heartbeatSeconds',
+] as const
 
 /** Creates the library's tables or brings them up to date, and creates the queues. */
 export async function installQueues(database: Database): Promise<void> {
@@ -112,7 +122,7 @@ export async function installQueues(database: Database): Promise<void> {
       const options = optionsOf(queueOf(name))
       const queue = known.get(name)
       if (!queue) await boss.createQueue(name, options)
-      else if (CHANGEABLE.some(option => queue[option] !== options[option])) {
+      else if (CHANGEABLE.some(option => (queue[option] ?? null) !== (options[option] ?? null))) {
         const { policy: _policy, ...changeable } = options
         await boss.updateQueue(name, changeable)
       }

@@ -14,7 +14,7 @@ import { fixedStatement } from '../db/fixed-statement.ts'
 import type { Tx } from '../db/transaction.ts'
 import type { HubMetrics } from '../telemetry.ts'
 import { inJobTransaction, openJobStore, withinTransaction } from './job-store.ts'
-import { isQueueName, type QueueName, queueNames, queueOf } from './retries-and-concurrency.ts'
+import { isQueueName, LOST_SECONDS, type QueueName, queueNames, queueOf } from './retries-and-concurrency.ts'
 
 export type JobPayload = Readonly<Record<string, unknown>>
 
@@ -37,8 +37,11 @@ type NewJob = {
 }
 
 type Job = JobWithMetadata<JobPayload>
+type Running = { readonly id: string; readonly sinceMs: number }
 
 const STOP_WAIT_MS = 5_000
+/** A third of the time after which a job counts as lost. */
+const BEAT_MS = (LOST_SECONDS * 1000) / 3
 const INSERT_ROUNDS_MAX = 3
 const MESSAGE_MAX = 500
 /**
@@ -55,6 +58,11 @@ const LOCK_WAITING = fixedStatement<'queue' | 'keys'>(
     order by singleton_key for update`,
 )
 
+/** Queues with a job of which its hub has said nothing for too long; only jobs of groups are watched. */
+const LOST_QUEUES = sql`
+  select distinct name as queue from pgboss.job
+  where state = 'active' and group_id is not null and heartbeat_on + make_interval(secs => heartbeat_seconds) < now()`
+
 /** The message of a failure for the operator, without SQL. */
 function messageOf(error: unknown): string {
   const { message, cause } = errorInfo(error)
@@ -67,8 +75,8 @@ const hasEnded = (response: object): boolean => 'affected' in response && respon
 export class Jobs {
   private readonly store: PgBoss
   private readonly handlers = new Map<QueueName, JobHandler>()
-  /** The jobs that run here, with the time at which each began. */
-  private readonly active = new Map<QueueName, Map<Promise<void>, number>>(queueNames.map(name => [name, new Map()]))
+  /** The jobs that run here. */
+  private readonly active = new Map<QueueName, Map<Promise<void>, Running>>(queueNames.map(name => [name, new Map()]))
   /** Until when queues are paused; those of no queue that is known here do nothing. */
   private pauses: ReadonlyMap<string, number> = new Map()
   /** Jobs that uncommitted transactions have asked for. */
@@ -80,6 +88,7 @@ export class Jobs {
   private readonly leftDue = new Set<QueueName>()
   private readonly retryTimers = new Set<ReturnType<typeof setTimeout>>()
   private pollTimer: ReturnType<typeof setInterval> | null = null
+  private beatTimer: ReturnType<typeof setInterval> | null = null
   private isRunning = false
 
   constructor(
@@ -163,6 +172,7 @@ export class Jobs {
     this.isRunning = true
     await this.store.start()
     this.pollTimer = setInterval(() => void this.pollDue(), this.pollMs)
+    this.beatTimer = setInterval(() => void this.beat(), BEAT_MS)
     await this.pollDue()
   }
 
@@ -174,6 +184,7 @@ export class Jobs {
     if (!this.isRunning) return
     this.isRunning = false
     if (this.pollTimer) clearInterval(this.pollTimer)
+    if (this.beatTimer) clearInterval(this.beatTimer)
     for (const timer of [...this.retryTimers, ...this.lookTimers.values()]) clearTimeout(timer)
     await pTimeout(this.ended(), { milliseconds: STOP_WAIT_MS, fallback: () => {} })
     await this.store.stop({ graceful: false, close: false })
@@ -223,7 +234,15 @@ export class Jobs {
   /** What runs in this process now. */
   running(): { queue: QueueName; jobs: number; oldest_since: Date }[] {
     return [...this.active].flatMap(([queue, jobs]) =>
-      jobs.size === 0 ? [] : [{ queue, jobs: jobs.size, oldest_since: new Date(Math.min(...jobs.values())) }],
+      jobs.size === 0
+        ? []
+        : [
+            {
+              queue,
+              jobs: jobs.size,
+              oldest_since: new Date(Math.min(...[...jobs.values()].map(each => each.sinceMs))),
+            },
+          ],
     )
   }
 
@@ -242,6 +261,27 @@ export class Jobs {
     this.lookTimers.set(name, timer)
   }
 
+  /** Says of the jobs that are watched that they still run. */
+  private async beat(): Promise<void> {
+    for (const [queue, running] of this.active)
+      if (running.size > 0 && queueOf(queue).isWatched)
+        await this.store
+          .touch(
+            queue,
+            [...running.values()].map(({ id }) => id),
+          )
+          .catch(error => this.log.error({ err: error, queue }, 'cannot say that jobs still run'))
+  }
+
+  /** Has jobs whose hub is gone tried again. */
+  private async findLost(): Promise<void> {
+    const lost = await this.database.db.execute<{ queue: string }>(LOST_QUEUES)
+    for (const { queue } of lost) {
+      await this.store.supervise(queue)
+      this.onNotify(queue)
+    }
+  }
+
   /**
    * Finds the due jobs that no notification announces: those of before a start or while no connection listened, retries
    * of a hub that is gone, and expired leases. One statement names their queues, where each queue would be asked.
@@ -251,6 +291,7 @@ export class Jobs {
     try {
       const due = await this.counted(sql`state < 'active' and start_after <= now()`)
       for (const { queue } of due) this.onNotify(queue)
+      await this.findLost()
     } catch (error) {
       this.log.error({ err: error }, 'cannot look for jobs')
     }
@@ -297,7 +338,7 @@ export class Jobs {
             if (atOnceOfGroupMax === null) this.wake(name)
             else this.wakeSoon(name)
           })
-        active.set(act, Date.now())
+        active.set(act, { id: job.id, sinceMs: Date.now() })
       }
       if (jobs.length >= room) continue
       // With a bound for each group, a fetch can return fewer jobs than there is room for: the next one skips the full

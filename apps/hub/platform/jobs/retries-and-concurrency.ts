@@ -13,12 +13,21 @@ export type QueueDefinition = {
    * Jobs carry a key. While one waits, another with the same key is not added: the waiting job does the work of both.
    */
   readonly isKeyed: boolean
+  /**
+   * A hub says every few seconds that a job still runs, and one of a hub that is gone is tried again after LOST_SECONDS:
+   * it holds one of the few places of its group, and others would wait for the end of its lease. The handler bears that
+   * a job runs a second time before the first has ended.
+   */
+  readonly isWatched: boolean
   /** A job that failed for good leads to a job of `jobs.failed`, written together with the failure. */
   readonly tellsFailure: boolean
 }
 
-const perCollector = { atOnceMax: 16, atOnceOfGroupMax: 4, isKeyed: true }
-const delivery = { leaseSeconds: 120, isKeyed: false, tellsFailure: true }
+/** After so long without a word of its hub a job that is watched counts as lost. */
+export const LOST_SECONDS = 30
+
+const perCollector = { atOnceMax: 16, atOnceOfGroupMax: 4, isKeyed: true, isWatched: false }
+const delivery = { leaseSeconds: 120, isKeyed: false, tellsFailure: true, isWatched: true }
 
 const queues = {
   'collector.reload': { ...perCollector, waitsSeconds: [5, 5], leaseSeconds: 60, tellsFailure: false },
@@ -37,6 +46,7 @@ const queues = {
     atOnceMax: 4,
     atOnceOfGroupMax: null,
     isKeyed: true,
+    isWatched: false,
     tellsFailure: true,
   },
   /** Grouped by company: one export of a company is written at a time. */
@@ -46,11 +56,12 @@ const queues = {
     atOnceMax: 2,
     atOnceOfGroupMax: 1,
     isKeyed: false,
+    isWatched: false,
     tellsFailure: true,
   },
   /**
    * Keyed by company, so that a company's notifications are sent in order. Two jobs of a company may run at once, so
-   * that a job of a lost hub does not hold up the company until its lease ends.
+   * that a job of a lost hub does not hold up the company until it counts as lost.
    */
   'notifications.dispatch': {
     waitsSeconds: [10, 30, 60],
@@ -58,13 +69,20 @@ const queues = {
     atOnceMax: 8,
     atOnceOfGroupMax: 2,
     isKeyed: true,
+    isWatched: true,
     tellsFailure: false,
   },
   /** Grouped by webhook. */
   'notifications.webhook': { ...delivery, waitsSeconds: [10, 30, 120, 600, 3600], atOnceMax: 64, atOnceOfGroupMax: 2 },
   /** Grouped by device. */
   'notifications.push': { ...delivery, waitsSeconds: [10, 30, 60, 300], atOnceMax: 32, atOnceOfGroupMax: 2 },
-  'notifications.email': { ...delivery, waitsSeconds: [10, 30, 60, 300], atOnceMax: 8, atOnceOfGroupMax: null },
+  'notifications.email': {
+    ...delivery,
+    waitsSeconds: [10, 30, 60, 300],
+    atOnceMax: 8,
+    atOnceOfGroupMax: null,
+    isWatched: false,
+  },
   /** Rates findings of vulnerabilities whose reference data changed; a job asks for the next one until none is left. */
   'security.rate': {
     waitsSeconds: [5, 30, 300, 3600],
@@ -72,6 +90,7 @@ const queues = {
     atOnceMax: 1,
     atOnceOfGroupMax: null,
     isKeyed: false,
+    isWatched: false,
     tellsFailure: false,
   },
   /** Keyed by exception: gives its findings their status; a job asks for the next one until none is left. */
@@ -81,6 +100,7 @@ const queues = {
     atOnceMax: 1,
     atOnceOfGroupMax: null,
     isKeyed: true,
+    isWatched: false,
     tellsFailure: false,
   },
   /** What leaves the hub for a resource: probes, name servers, device reads (R-012). Grouped by company. */
@@ -90,6 +110,7 @@ const queues = {
     atOnceMax: 16,
     atOnceOfGroupMax: 4,
     isKeyed: false,
+    isWatched: false,
     tellsFailure: true,
   },
   /** Grouped by company: one export of a company is written at a time. */
@@ -99,6 +120,7 @@ const queues = {
     atOnceMax: 4,
     atOnceOfGroupMax: 1,
     isKeyed: false,
+    isWatched: true,
     tellsFailure: true,
   },
   /** Grouped by company. A command is not tried again by itself: people see that it failed, and why. */
@@ -108,6 +130,7 @@ const queues = {
     atOnceMax: 4,
     atOnceOfGroupMax: 2,
     isKeyed: false,
+    isWatched: false,
     tellsFailure: true,
   },
   /**
@@ -120,6 +143,7 @@ const queues = {
     atOnceMax: 4,
     atOnceOfGroupMax: 2,
     isKeyed: true,
+    isWatched: false,
     tellsFailure: false,
   },
   /** Keyed by task. */
@@ -129,6 +153,7 @@ const queues = {
     atOnceMax: 5,
     atOnceOfGroupMax: null,
     isKeyed: true,
+    isWatched: false,
     tellsFailure: false,
   },
   /** Runs the consequences of a final failure; the job's source is the queue in which it failed. */
@@ -138,6 +163,7 @@ const queues = {
     atOnceMax: 4,
     atOnceOfGroupMax: null,
     isKeyed: false,
+    isWatched: false,
     tellsFailure: false,
   },
 } as const satisfies Readonly<Record<string, QueueDefinition>>
