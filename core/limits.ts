@@ -125,6 +125,8 @@ export const limits = {
 
   outboxEventsMax: 1_000_000,
   purgeTombstoneMs: 15 * MINUTE_MS,
+  /** How long after its end a tombstone is known: batches of before may lie on the bus while no worker reads it. */
+  purgeTombstoneKeptMs: 7 * DAY_MS,
   purgeSecondDeleteMs: 10 * SECOND_MS,
   tombstonePollMs: 2 * SECOND_MS,
 

@@ -9,6 +9,7 @@ import { RedisShared } from '../../apps/collector/store/redis/redis-announcement
 import { RedisFeedStore } from '../../apps/collector/store/redis/redis-feed-store.ts'
 import { Tombstones } from '../../apps/collector/store/tombstones.ts'
 import type { WorkerStorage } from '../../apps/collector/worker/storage/worker-storage.ts'
+import { limits } from '../../core/limits.ts'
 import { type Case, contract, type Implementation, newDirectory, sharedRedis } from './contract.ts'
 
 setDefaultTimeout(60_000)
@@ -101,6 +102,10 @@ const cases: Case<Subject>[] = [
       expect(await living()).toEqual([server])
       nowMs = 5_000
       expect(await living()).toEqual([])
+      // What was received before its end may be read from the bus later.
+      expect((await openTombstones(() => nowMs)).kept()).toContainEqual(server)
+      nowMs += limits.purgeTombstoneKeptMs
+      expect((await openTombstones(() => nowMs)).kept()).toEqual([])
     },
   },
 ]

@@ -10,6 +10,7 @@ import { RedisOutboxStore } from '../../apps/collector/store/redis/redis-outbox.
 import { durabilityFaults } from '../../apps/collector/store/redis/redis-setup-faults.ts'
 import { RedisShardStore, RuleRecords, ShardLost } from '../../apps/collector/store/redis/redis-shard-store.ts'
 import { eventId } from '../../core/alerting/evaluate/event-id.ts'
+import { limits } from '../../core/limits.ts'
 import { alertEvent, closedRecord, eventAgent, eventCompany, eventServer, eventShard } from '../support/alert-event.ts'
 import { openTestRedis } from '../support/redis.ts'
 import { ruleRecord } from '../support/rule-record.ts'
@@ -147,7 +148,9 @@ test('[PUR-004] a tombstone stands under purge:tombstones for every process, for
   expect((await reader.poll()).tombstones).toEqual([again])
   nowMs = 3000
   expect(reader.living()).toEqual([])
-  await writer.write({ companyId: eventCompany, serverId: eventServer, untilMs: 9000 })
+  expect(reader.kept()).toEqual([again])
+  nowMs += limits.purgeTombstoneKeptMs
+  await writer.write({ companyId: eventCompany, serverId: eventServer, untilMs: nowMs + 6000 })
   expect(await redis.hlen('purge-test:purge:tombstones')).toBe(1)
 })
 

@@ -77,8 +77,8 @@ export class TenantPurges {
   /** Tombstones were written, by this process or another: their tenants are forgotten here. */
   async learnTombstones(tombstones: readonly Tombstone[]): Promise<void> {
     const { shards, samples, storage } = this.deps
-    shards.setTombstones(storage.tombstones.living())
-    samples.setTombstones(storage.tombstones.living())
+    shards.setTombstones(storage.tombstones.kept())
+    samples.setTombstones(storage.tombstones.kept())
     for (const { companyId, serverId } of tombstones) await this.forget(companyId, serverId)
   }
 

@@ -150,7 +150,7 @@ function startShards(
     },
     ...feeds.current,
     attributes: allAttributes(registry),
-    tombstones: storage.tombstones.living(),
+    tombstones: storage.tombstones.kept(),
     onMessage,
     onFailure: deps.onFailure,
   })
@@ -184,7 +184,6 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
     startWorkerSamples(deps, storage, settings),
     startShards(deps, storage, feeds, shardMessages(deps, storage, groups, outbox)),
   )
-  samples.setTombstones(storage.tombstones.living())
   const samplesNotice = new PacedNotice(SAMPLES_TOLD_MS, samples.wake)
   // Once more: agents that changed while the threads loaded their snapshots.
   shards.setAttributes(allAttributes(registry))
@@ -308,6 +307,7 @@ async function startWorkerSamples(
     clickhouse: config['clickhouse.url'] ?? `embedded:${join(config.data_dir, 'clickhouse')}`,
     database: config['clickhouse.database'],
     cluster: config['clickhouse.cluster'],
+    tombstones: storage.tombstones.kept(),
     // Samples would stay on the bus until it is full: the process ends, and is started anew by its supervisor.
     onFailure: deps.onFailure,
     onInserted: (rows, seconds) => {

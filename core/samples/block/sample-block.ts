@@ -48,6 +48,7 @@ export type BlockOwner = {
  * each entry while the server is under a tombstone.
  */
 type OwnerRule = { readonly purged: boolean; readonly lockedBeforeMs: number }
+type RuleOfOwner = (companyId: string, serverId: string, receivedAtMs: number) => OwnerRule
 
 export type DroppedRows = { purged: number; retentionLocked: number }
 
@@ -230,7 +231,7 @@ export class SampleBlock {
    * Holds the points of the reader's entry. `ruleOf` is called once for each server that is not purged. Returns the
    * owner of the points.
    */
-  add(entry: EntryReader, ruleOf: (companyId: string, serverId: string) => OwnerRule): BlockOwner {
+  add(entry: EntryReader, ruleOf: RuleOfOwner): BlockOwner {
     const index = this.ownerOf(entry, ruleOf)
     const owner = this.owners[index]!
     if (owner.purged) {
@@ -264,7 +265,7 @@ export class SampleBlock {
     if (cellMs < this.oldestCellMs) this.oldestCellMs = cellMs
   }
 
-  private ownerOf(entry: EntryReader, ruleOf: (companyId: string, serverId: string) => OwnerRule): number {
+  private ownerOf(entry: EntryReader, ruleOf: RuleOfOwner): number {
     const index = this.owners.length
     const at = index * WORDS_PER_SERVER
     if (at === this.ownerWords.length) this.growOwners()
@@ -277,14 +278,15 @@ export class SampleBlock {
     for (; ownerSlots[place] !== 0; place = (place + 1) & mask) {
       const known = ownerSlots[place]! - 1
       if (!isSameOwner(ownerWords, known * WORDS_PER_SERVER, at)) continue
-      if (!this.owners[known]!.purged || ruleOf(entry.companyId(), entry.serverId()).purged) return known
+      if (!this.owners[known]!.purged || ruleOf(entry.companyId(), entry.serverId(), entry.receivedAtMs).purged)
+        return known
       // The tombstone has ended: samples from now on belong to a new owner, which is not purged.
       break
     }
     ownerSlots[place] = index + 1
     const companyId = entry.companyId()
     const serverId = entry.serverId()
-    const { purged, lockedBeforeMs } = ruleOf(companyId, serverId)
+    const { purged, lockedBeforeMs } = ruleOf(companyId, serverId, entry.receivedAtMs)
     const owner = {
       companyId,
       serverId,

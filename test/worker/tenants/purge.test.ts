@@ -108,6 +108,34 @@ describe('a purge in a running worker', () => {
     expect(rig.typesOf(one.servers[0])).toEqual([])
   })
 
+  test('[PUR-010] [BUS-003] what lay on the bus at a purge stays gone when the process starts again after the tombstone has ended', async () => {
+    const { company, servers } = await newCompany()
+    for (const server of servers) await rig.swap(server, 10)
+    await settled()
+    const [one, other] = servers
+    // Samples of one bucket are one point: what it says tells whether the second one is in it.
+    const highest = async ({ companyId, serverId }: Server): Promise<number> => {
+      const path = `/servers/${serverId}/series?company_id=${companyId}&metric=swap_used_percent&agg=max`
+      const { body } = await rig.admin('GET', path)
+      return Math.max(
+        ...(body.data.series as { points: number[][] }[]).flatMap(series => series.points.map(([, value]) => value!)),
+      )
+    }
+    await until('both samples', async () => (await highest(one)) === 10 && (await highest(other)) === 10)
+    await rig.stop()
+    for (const server of servers) await rig.swap(server, 90)
+    const untilMs = Date.now() + 1
+    writeFileSync(tombstoneFile, JSON.stringify([{ companyId: company, serverId: one.serverId, untilMs }]))
+    await until('the end of the tombstone', () => Date.now() > untilMs)
+    await rig.start()
+    await settled()
+    await until('the neighbour', async () => rig.typesOf(other).length === 1 && (await highest(other)) === 90)
+    expect([rig.typesOf(one), await highest(one)]).toEqual([[], 10])
+    // What comes after the tombstone is taken.
+    await rig.swap(one, 90)
+    await until('its alert', async () => rig.typesOf(one).length === 1 && (await highest(one)) === 90)
+  })
+
   test('[PUR-011] an open group and the silence of its members go with the company, without group_resolved', async () => {
     const company = id('purge company of a group')
     const fleet = Array.from({ length: 5 }, (_, index) => serverOf(company, `fleet ${index}`))

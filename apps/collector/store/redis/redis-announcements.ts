@@ -3,8 +3,8 @@
 // every second.
 
 import type { Redis } from 'ioredis'
-import type { Tombstone } from '../../../../core/retention/tombstone.ts'
-import { isTombstone } from '../tombstones.ts'
+import { isInForce, type Tombstone } from '../../../../core/retention/tombstone.ts'
+import { isKeptAt, isTombstone } from '../tombstones.ts'
 import { RedisScript } from './redis-client.ts'
 import type { RedisKeys } from './redis-keys.ts'
 
@@ -81,27 +81,34 @@ export class RedisShared {
 
   private take(texts: readonly string[]): Tombstone[] {
     const nowMs = this.nowMs()
-    const living = texts
+    const kept = texts
       .map((text): unknown => JSON.parse(text))
       .filter(isTombstone)
-      .filter(tombstone => tombstone.untilMs > nowMs)
-    const news = living.filter(
-      found => !this.held.some(held => fieldOf(held) === fieldOf(found) && held.untilMs >= found.untilMs),
+      .filter(isKeptAt(nowMs))
+    const news = kept.filter(
+      found =>
+        isInForce(found, nowMs) &&
+        !this.held.some(held => fieldOf(held) === fieldOf(found) && held.untilMs >= found.untilMs),
     )
-    this.held = living
+    this.held = kept
     return news
   }
 
   /** Tombstones that still hold, as of the last poll. */
   living(): readonly Tombstone[] {
     const nowMs = this.nowMs()
-    return this.held.filter(tombstone => tombstone.untilMs > nowMs)
+    return this.held.filter(tombstone => isInForce(tombstone, nowMs))
+  }
+
+  /** Those that hold, or held not long ago: what was received before their end may still come from the bus. */
+  kept(): readonly Tombstone[] {
+    return this.held.filter(isKeptAt(this.nowMs()))
   }
 
   /** Makes a tombstone known to every process. Rejects when it cannot be written. */
   async write(tombstone: Tombstone): Promise<void> {
-    const nowMs = this.nowMs()
-    const over = this.held.filter(held => held.untilMs <= nowMs).map(fieldOf)
+    const isKept = isKeptAt(this.nowMs())
+    const over = this.held.filter(held => !isKept(held)).map(fieldOf)
     await WRITE_TOMBSTONE.run(
       this.redis,
       [this.keys.tombstones, this.keys.newestRules],

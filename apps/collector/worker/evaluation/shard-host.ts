@@ -8,7 +8,7 @@ import type { RuleRecord } from '../../../../core/alerting/rules/rule.ts'
 import { assert } from '../../../../core/assert.ts'
 import { shardOfServer } from '../../../../core/bus/shard-of-server.ts'
 import { limits } from '../../../../core/limits.ts'
-import type { Tombstone } from '../../../../core/retention/tombstone.ts'
+import { isInForce, type Tombstone } from '../../../../core/retention/tombstone.ts'
 import { busConsumers } from '../../bus/bus.ts'
 import { FileBusReader } from '../../bus/file-bus-reader.ts'
 import { BusAway, RedisBusReader } from '../../bus/redis-bus-reader.ts'
@@ -83,7 +83,7 @@ export class ShardHost {
     const config = { ...this.config, partition: 0, pollMs, seriesSweepIntervalMs: limits.seriesSweepMs }
     const loop = new ShardLoop(config, bus, store, Date.now, this.tell)
     const faults = this.prepare(loop)
-    for (const { companyId, serverId } of this.tombstones) loop.forget(companyId, serverId)
+    this.forgetPurged(loop)
     this.attributes.clear()
     this.tell({ kind: 'ready', positions: [loop.position], faults })
     const finished = loop.run()
@@ -140,7 +140,7 @@ export class ShardHost {
     if (loop.distrustAfter(opened.head)) this.tell({ kind: 'wentBack', shard, from, to: opened.head })
     // A shard without servers has no snapshot, and the entries that it passed are removed from the bus.
     loop.position = Math.max(loop.position, opened.passed)
-    for (const { companyId, serverId } of this.tombstones) loop.forget(companyId, serverId)
+    this.forgetPurged(loop)
     if (faults.length > 0) this.tell({ kind: 'ready', positions: [], faults })
     const finished = loop.run()
     this.running.set(shard, { loop, finished })
@@ -186,6 +186,12 @@ export class ShardHost {
     this.keepAttributes(updates)
     for (const loop of this.loops)
       loop.setAttributes(updates.filter(update => shardOfServer(update.serverId) === loop.partition))
+  }
+
+  /** Saved state of a tenant whose tombstone has ended is of what came after that. */
+  private forgetPurged(loop: ShardLoop): void {
+    for (const tombstone of this.tombstones)
+      if (isInForce(tombstone, Date.now())) loop.forget(tombstone.companyId, tombstone.serverId)
   }
 
   setTombstones(tombstones: readonly Tombstone[]): void {

@@ -25,7 +25,7 @@ import { assert } from '../../../../core/assert.ts'
 import { EntryReader } from '../../../../core/bus/entry.ts'
 import { shardOfServer } from '../../../../core/bus/shard-of-server.ts'
 import { limits } from '../../../../core/limits.ts'
-import { isUnder, type Tombstone } from '../../../../core/retention/tombstone.ts'
+import { noTombstones, type Tombstone, TombstoneSet } from '../../../../core/retention/tombstone.ts'
 import type { BusReader } from '../../bus/bus.ts'
 import type { ShardStore } from '../../store/shard-store.ts'
 import type { FromShardThread, ServerAttributesUpdate, ShardLoopConfig } from './shard-messages.ts'
@@ -49,7 +49,7 @@ export class ShardLoop {
   private readonly saver: ShardSaver
   /** How many shards are still to be saved ahead of schedule, to make room on a full bus. */
   private forcedSnapshots = 0
-  private tombstones: readonly Tombstone[] = []
+  private tombstones = noTombstones
   /** Shards that must still be saved without servers that were purged from them. */
   private readonly toSave = new Set<number>()
   private replayUntil = 0
@@ -236,14 +236,15 @@ export class ShardLoop {
   }
 
   setTombstones(tombstones: readonly Tombstone[]): void {
-    this.tombstones = tombstones
+    this.tombstones = new TombstoneSet(tombstones)
   }
 
   /** True when the reader's current entry is of a purged tenant. */
   private isPurged(): boolean {
-    const companyId = this.reader.companyId()
-    const nowMs = this.nowMs()
-    return this.tombstones.some(tombstone => isUnder(tombstone, companyId, this.reader.serverId(), nowMs))
+    const atMs = Math.min(this.reader.receivedAtMs, this.nowMs())
+    return (
+      this.tombstones.mayCover(atMs) && this.tombstones.covers(this.reader.companyId(), this.reader.serverId(), atMs)
+    )
   }
 
   /**
@@ -405,11 +406,7 @@ export class ShardLoop {
       let position = group.firstPosition
       while (this.reader.next()) {
         const { shard } = this.reader
-        if (
-          this.owned[shard] === 1 &&
-          position > this.saver.savedAt[shard]! &&
-          (this.tombstones.length === 0 || !this.isPurged())
-        )
+        if (this.owned[shard] === 1 && position > this.saver.savedAt[shard]! && !this.isPurged())
           applyEntry(this.evaluation, this.reader, position)
         position++
         entries++

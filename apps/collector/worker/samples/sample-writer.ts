@@ -10,7 +10,7 @@ import { assert } from '../../../../core/assert.ts'
 import { backoffMs } from '../../../../core/backoff.ts'
 import { EntryReader } from '../../../../core/bus/entry.ts'
 import { writeLockedBeforeMs } from '../../../../core/retention/readable-and-deletable.ts'
-import { isUnder, type Tombstone } from '../../../../core/retention/tombstone.ts'
+import { noTombstones, type Tombstone, TombstoneSet } from '../../../../core/retention/tombstone.ts'
 import type { LateCell } from '../../../../core/samples/block/late-block.ts'
 import { NativeWriter } from '../../../../core/samples/block/native-writer.ts'
 import {
@@ -101,7 +101,7 @@ export class SampleWriter {
   /** The positions read and the positions passed, by partition. */
   private readonly readTo = new Map<number, number>()
   private readonly passedTo = new Map<number, number>()
-  private tombstones: readonly Tombstone[] = []
+  private tombstones = noTombstones
   /** Plan retention in days by company, null for one without. */
   private readonly retention = new Map<string, number | null>()
   private wakeUp: (() => void) | null = null
@@ -224,19 +224,20 @@ export class SampleWriter {
       await Bun.sleep(POLL_MS / 10)
   }
 
-  /** Drops the samples of tenants under a tombstone, in the buffers and on the bus, until the tombstone ends. */
+  /** Drops the samples of purged tenants, in the buffers, and on the bus those received before the tombstone ended. */
   setTombstones(tombstones: readonly Tombstone[]): void {
-    this.tombstones = tombstones
+    this.tombstones = new TombstoneSet(tombstones)
+    const nowMs = this.options.nowMs()
     // Rows of the inserting block that are written already are removed by the delete that follows.
     for (const pending of [this.insertingBlock, this.active])
       for (const owner of pending?.block.owners ?? [])
-        if (this.isPurged(owner.companyId, owner.serverId)) pending?.block.purge(owner)
-    this.definitions.keep(({ companyId, serverId }) => !this.isPurged(companyId, serverId))
+        if (this.isPurged(owner.companyId, owner.serverId, nowMs)) pending?.block.purge(owner)
+    this.definitions.keep(({ companyId, serverId }) => !this.isPurged(companyId, serverId, nowMs))
   }
 
-  private isPurged(companyId: string, serverId: string): boolean {
-    const nowMs = this.options.nowMs()
-    return this.tombstones.some(tombstone => isUnder(tombstone, companyId, serverId, nowMs))
+  private isPurged(companyId: string, serverId: string, receivedAtMs: number): boolean {
+    const atMs = Math.min(receivedAtMs, this.options.nowMs())
+    return this.tombstones.mayCover(atMs) && this.tombstones.covers(companyId, serverId, atMs)
   }
 
   /**
@@ -430,8 +431,8 @@ export class SampleWriter {
     for (entries.open(group.bytes); entries.next(); ) count++
     assert(count === group.count && count > 0, 'a group of the bus holds the entries that it says')
     entries.open(group.bytes)
-    const ruleOf = (companyId: string, serverId: string) => ({
-      purged: this.isPurged(companyId, serverId),
+    const ruleOf = (companyId: string, serverId: string, receivedAtMs: number) => ({
+      purged: this.isPurged(companyId, serverId, receivedAtMs),
       lockedBeforeMs: this.lockedBeforeMs(companyId),
     })
     if (active.positions.size === 0) active.firstAtMs = nowMs

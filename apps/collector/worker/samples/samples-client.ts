@@ -66,10 +66,10 @@ function beginWork(thread: SamplesThread, options: SamplesClientOptions): Promis
     }
     worker.onerror = event => fail(`the samples thread failed: ${event.message}`)
     worker.addEventListener('close', () => fail('the samples thread ended'))
-    const { bus, consumers, clickhouse, database, cluster } = options
+    const { bus, consumers, clickhouse, database, cluster, tombstones } = options
     worker.postMessage({
       kind: 'start',
-      options: { bus, consumers, clickhouse, database, cluster },
+      options: { bus, consumers, clickhouse, database, cluster, ...(tombstones ? { tombstones } : {}) },
     } satisfies ToSamplesThread)
   })
 }
@@ -91,7 +91,7 @@ export async function startSamples(options: SamplesClientOptions) {
     /** The bus has new entries. */
     wake: (): void => tell({ kind: 'wake' }),
     release: (): void => tell({ kind: 'release' }),
-    /** The whole set of living tombstones, whenever it changes. */
+    /** All tombstones that are known, whenever they change. */
     setTombstones: (tombstones: readonly Tombstone[]): void => tell({ kind: 'tombstones', tombstones }),
     /**
      * Over Redis: the partitions that this worker has the lease of, and whether rollups are its to compute, whenever

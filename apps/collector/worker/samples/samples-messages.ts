@@ -37,6 +37,8 @@ export type SamplesThreadOptions = {
   readonly database: string
   /** Of a server: the cluster whose nodes hold the tables. */
   readonly cluster?: string | null
+  /** What is known of purges before the first sample is read. */
+  readonly tombstones?: readonly Tombstone[]
 }
 
 export type RetentionMemoryRow = {

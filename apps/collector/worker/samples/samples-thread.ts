@@ -334,6 +334,7 @@ self.onmessage = (event: MessageEvent<ToSamplesThread>) => {
   stepBack()
   try {
     thread = new SamplesThread(options)
+    thread.receive({ kind: 'tombstones', tombstones: options.tombstones ?? [] })
   } catch (error) {
     say({ kind: 'fatal', message: causeOf(error) })
     return

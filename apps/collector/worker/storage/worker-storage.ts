@@ -86,7 +86,11 @@ export type WorkerStorage = {
   readonly samplesBus: SamplesBus
   readonly outbox: OutboxStore
   readonly groups: GroupStore
-  readonly tombstones: { living(): readonly Tombstone[]; write(tombstone: Tombstone): Soon<void> }
+  readonly tombstones: {
+    living(): readonly Tombstone[]
+    kept(): readonly Tombstone[]
+    write(tombstone: Tombstone): Soon<void>
+  }
   /** The saved set of a feed. */
   readonly feedStore: (feed: 'rules' | 'silences') => Promise<FeedStore>
   /** The number of batches of this worker's shards that evaluation has not processed, or queries cannot see yet. */

@@ -14,9 +14,9 @@ export type QueueDefinition = {
    */
   readonly isKeyed: boolean
   /**
-   * A hub says every few seconds that a job still runs, and one of a hub that is gone is tried again after LOST_SECONDS:
-   * it holds one of the few places of its group, and others would wait for the end of its lease. The handler bears that
-   * a job runs a second time before the first has ended.
+   * A hub says every few seconds that a job still runs, and one of a hub that is gone is tried again after
+   * LOST_SECONDS: it holds one of the few places of its group, and others would wait for the end of its lease. The
+   * handler bears that a job runs a second time before the first has ended.
    */
   readonly isWatched: boolean
   /** A job that failed for good leads to a job of `jobs.failed`, written together with the failure. */
