@@ -104,6 +104,7 @@ const loads: Readonly<Record<string, Load>> = {
   'test/samples/cell-stream': { seconds: 14, cores: 1 },
   'test/matcher/with-hub': { seconds: 12, cores: 0.6 },
   'test/system/first-password': { seconds: 10, cores: 0.8 },
+  'test/system/reload': { seconds: 10, cores: 0.8 },
   'test/system/embedded-postgres': { seconds: 10, cores: 0.7 },
   'test/samples/closing': { seconds: 9, cores: 1 },
 }

@@ -10,7 +10,7 @@ import { replaceFile } from '../files/replace-file.ts'
 import { WORKER_COMMAND } from '../matcher/vulndb/import/job.ts'
 import { runImportWorker } from '../matcher/vulndb/import/worker.ts'
 import { describeFault } from '../process/config-file.ts'
-import { loadSiteConfig, type SiteOptions } from './config.ts'
+import { loadSiteConfig, type SiteConfig, type SiteOptions } from './config.ts'
 import { openDataDir, reason, StartFault } from './data-dir.ts'
 import { checkAddress, freeAddress } from './ports.ts'
 import { type RunningSite, type SiteInfo, startSite } from './site.ts'
@@ -127,14 +127,20 @@ function stopOnSignal(stop: () => Promise<void>): void {
   process.on('SIGTERM', onSignal)
 }
 
-async function main(): Promise<void> {
-  const asked = readOptions(process.argv.slice(2))
-  const options = await withMatcherAddresses(asked)
-  const { site: config, faults } = loadSiteConfig(options)
+/** Throws with every fault of the configuration. */
+function validConfig(options: SiteOptions): SiteConfig {
+  const { site, faults } = loadSiteConfig(options)
   if (faults.length > 0)
     throw new StartFault(
       `the configuration is not valid:\n${faults.map(fault => `  ${describeFault(fault)}`).join('\n')}`,
     )
+  return site
+}
+
+async function main(): Promise<void> {
+  const asked = readOptions(process.argv.slice(2))
+  const options = await withMatcherAddresses(asked)
+  const config = validConfig(options)
   if (options.checkConfig) {
     line('the configuration is valid')
     return
@@ -157,6 +163,7 @@ async function main(): Promise<void> {
     dataDir.unlock()
   }
   stopOnSignal(stop)
+  process.on('SIGHUP', () => void running?.reload(() => validConfig(options)))
   line(`data directory ${dataDir.path}`)
   running = await startSite({
     options,

@@ -43,7 +43,13 @@ type SiteCollectorParts = {
   readonly onFailure: (error: Error) => void
 }
 
-type RunningCollector = { readonly agentUrl: string; readonly adminUrl: string; readonly opsUrl: string }
+type RunningCollector = {
+  readonly agentUrl: string
+  readonly adminUrl: string
+  readonly opsUrl: string
+  /** Certificates, admin tokens and the update manifest are read again. */
+  reload(fresh: AllCollectorConfig): Promise<void>
+}
 
 /** Starts the collector; what was started is left in `started` to be stopped, also when a later part cannot start. */
 export async function startSiteCollector(
@@ -92,7 +98,18 @@ export async function startSiteCollector(
   started.defer(() => heartbeat.stop())
   const ops = startOps(parts, metrics, worker, registry, bus)
   started.defer(() => ops.stop())
-  return { agentUrl: ingest.url, adminUrl: worker.adminUrl, opsUrl: ops.url }
+  const { reloadAdmin } = worker
+  return {
+    agentUrl: ingest.url,
+    adminUrl: worker.adminUrl,
+    opsUrl: ops.url,
+    reload: async fresh => {
+      // First of all the emergency stop of updates: nothing else may hold it up.
+      ingest.reloadManifest(fresh['update.stop'])
+      await ingest.reloadCertificate()
+      reloadAdmin(fresh)
+    },
+  }
 }
 
 const hubClientOf = ({ hub, token, collectorId, log }: SiteCollectorParts, metrics: CollectorMetrics): HubClient =>

@@ -5,10 +5,13 @@ import { hostname, networkInterfaces } from 'node:os'
 import type { Logger } from 'pino'
 import { type RunningAgent, startAgent } from '../agent/agent.ts'
 import { SCAN_HOST_FILE } from '../agent/config.ts'
+import type { AllCollectorConfig } from '../collector/config.ts'
 import { createLogger } from '../collector/telemetry.ts'
+import type { HubConfig } from '../hub/config.ts'
 import { ensureFirstSite, type FirstSite } from '../hub/first-site.ts'
 import { type RunningHub, startHub } from '../hub/hub.ts'
 import { makeHubRole } from '../hub/platform/db/hub-role.ts'
+import type { MatcherConfig } from '../matcher/config.ts'
 import type { OpenMatcher } from '../matcher/open-matcher.ts'
 import type { SiteConfig, SiteOptions } from './config.ts'
 import type { DataDir } from './data-dir.ts'
@@ -44,7 +47,15 @@ export type SiteInfo = {
   readonly pid: number
 }
 
-export type RunningSite = { readonly facts: SiteInfo; stop(): Promise<void> }
+export type RunningSite = {
+  readonly facts: SiteInfo
+  /**
+   * Each part takes over what it takes over when it runs alone, certificates among it. What cannot be read again is
+   * logged, and what was read before stays in force.
+   */
+  reload(read: () => SiteConfig): Promise<void>
+  stop(): Promise<void>
+}
 
 /** Shown on the terminal as each part starts. */
 type Progress = (part: string) => void
@@ -98,23 +109,16 @@ async function startParts(start: SiteStart, started: AsyncDisposableStack): Prom
     agent: withPort(options.agentListen),
     matcherAdmin: options.matcher ? withPort(options.matcherAdminListen) : null,
   }
-  const hub = await startSiteHub(start, databaseUrl, listen, secrets, log)
+  const hub = await startHub({ config: hubConfigOf(config, databaseUrl, listen, secrets), log })
   started.defer(() => hub.stop())
   const first = await ensureFirst(start, hub, listen, secrets)
   const otherMetrics = [() => hub.hub.metrics.registry.metrics()]
 
+  const given = { hub, first, secrets, log }
   const collector = await startSiteCollector(
     {
       ...start,
-      config: config.collector({
-        data_dir: dataDir.of('collector'),
-        listen: listen.agent,
-        'hub.url': hub.url,
-        'hub.token': secrets.collector_token!,
-        collector_id: first.collectorId,
-        'admin.token': secrets.admin_token!,
-        'admin.listen': listen.admin,
-      }),
+      config: collectorConfigOf(config, start, listen, given),
       opsListen: options.opsListen,
       otherMetrics,
       hub,
@@ -124,7 +128,6 @@ async function startParts(start: SiteStart, started: AsyncDisposableStack): Prom
     },
     started,
   )
-  const given = { hub, first, secrets, log }
   const matcher = listen.matcherAdmin === null ? null : await startMatcher(start, listen.matcherAdmin, given, started)
   if (matcher) otherMetrics.push(() => matcher.metrics.scrape())
   const agent = start.withLocalAgent ? await startLocalAgent(start, collector.agentUrl, matcher, given) : null
@@ -152,7 +155,41 @@ async function startParts(start: SiteStart, started: AsyncDisposableStack): Prom
     data_dir: dataDir.path,
     pid: process.pid,
   }
-  return { facts, stop: () => stopAll(started, log) }
+  const reload = (read: () => SiteConfig): Promise<void> =>
+    reloadAll(log, read, {
+      hub: fresh => hub.reload(hubConfigOf(fresh, databaseUrl, listen, secrets)),
+      collector: fresh => collector.reload(collectorConfigOf(fresh, start, listen, given)),
+      ...(matcher
+        ? { matcher: fresh => matcher.reload(matcherConfigOf(fresh, start, listen.matcherAdmin!, given)) }
+        : {}),
+    })
+  return { facts, reload, stop: () => stopAll(started, log) }
+}
+
+type ReloadPart = (fresh: SiteConfig) => Promise<void> | void
+
+/** One by one: what one part cannot read again must not keep the others from it. */
+async function reloadAll(
+  log: Logger,
+  read: () => SiteConfig,
+  parts: Readonly<Record<string, ReloadPart>>,
+): Promise<void> {
+  const told = 'cannot reload; what was read before stays in force'
+  let fresh: SiteConfig
+  try {
+    fresh = read()
+  } catch (error) {
+    log.error({ err: error }, told)
+    return
+  }
+  log.level = fresh.logLevel
+  for (const [part, reload] of Object.entries(parts))
+    try {
+      await reload(fresh)
+      log.info({ part }, 'certificates and settings are read again')
+    } catch (error) {
+      log.error({ err: error, part }, told)
+    }
 }
 
 /** Stops every part, the last started first; a part that fails is logged, and the others are still stopped. */
@@ -184,26 +221,17 @@ async function startDatabase(
 /** Where collector and matcher are going to serve: the hub is told of it first. */
 type PartListen = { readonly admin: string; readonly agent: string; readonly matcherAdmin: string | null }
 
-const startSiteHub = (
-  { config }: SiteStart,
-  databaseUrl: string,
-  listen: PartListen,
-  secrets: Secrets,
-  log: Logger,
-): Promise<RunningHub> =>
-  startHub({
-    config: config.hub({
-      'database.url': databaseUrl,
-      'collector.admin_token': secrets.admin_token!,
-      'collector.admin_url': `${config.scheme}://${listen.admin}`,
-      ...(listen.matcherAdmin === null
-        ? {}
-        : {
-            'matcher.url': `${config.scheme}://${listen.matcherAdmin}`,
-            'matcher.token': secrets.matcher_admin_token!,
-          }),
-    }),
-    log,
+const hubConfigOf = (config: SiteConfig, databaseUrl: string, listen: PartListen, secrets: Secrets): HubConfig =>
+  config.hub({
+    'database.url': databaseUrl,
+    'collector.admin_token': secrets.admin_token!,
+    'collector.admin_url': `${config.scheme}://${listen.admin}`,
+    ...(listen.matcherAdmin === null
+      ? {}
+      : {
+          'matcher.url': `${config.scheme}://${listen.matcherAdmin}`,
+          'matcher.token': secrets.matcher_admin_token!,
+        }),
   })
 
 /** Company, user, collector and their tokens, made where they are not there yet; the tokens are kept. */
@@ -243,25 +271,49 @@ async function ensureFirst(
 
 type Started = { readonly hub: RunningHub; readonly first: FirstSite; readonly secrets: Secrets; readonly log: Logger }
 
+const collectorConfigOf = (
+  config: SiteConfig,
+  { dataDir }: SiteStart,
+  listen: PartListen,
+  { hub, first, secrets }: Started,
+): AllCollectorConfig =>
+  config.collector({
+    data_dir: dataDir.of('collector'),
+    listen: listen.agent,
+    'hub.url': hub.url,
+    'hub.token': secrets.collector_token!,
+    collector_id: first.collectorId,
+    'admin.token': secrets.admin_token!,
+    'admin.listen': listen.admin,
+  })
+
+const matcherConfigOf = (
+  config: SiteConfig,
+  { dataDir }: SiteStart,
+  adminListen: string,
+  { hub, first, secrets }: Started,
+): MatcherConfig =>
+  config.matcher({
+    data_dir: dataDir.of('matcher'),
+    'admin.listen': adminListen,
+    'admin.token': secrets.matcher_admin_token!,
+    'hub.url': hub.url,
+    'hub.token': secrets.matcher_token!,
+    matcher_id: first.matcherId,
+  })
+
 async function startMatcher(
   start: SiteStart,
   adminListen: string,
   given: Started,
   started: AsyncDisposableStack,
 ): Promise<OpenMatcher> {
-  const { config, dataDir, options, progress, say } = start
-  const { hub, first, secrets, log } = given
+  const { config, options, progress, say } = start
+  const { log } = given
   progress('security matcher')
   return startSiteMatcher(
     {
-      config: config.matcher({
-        data_dir: dataDir.of('matcher'),
-        'admin.listen': adminListen,
-        'admin.token': secrets.matcher_admin_token!,
-        'hub.url': hub.url,
-        'hub.token': secrets.matcher_token!,
-        matcher_id: first.matcherId,
-      }),
+      config: matcherConfigOf(config, start, adminListen, given),
       securityDb: options.securityDb,
       log: log.child({ part: 'matcher' }),
       say,
