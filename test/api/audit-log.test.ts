@@ -199,6 +199,7 @@ test('totals of the audit log are exact at every moment, while entries are writt
 
 test('old entries leave the totals with the clean-up, and leave no counts behind', async () => {
   const { db } = hub.hub.database
+  await hub.holdTask('clean_up')
   const tenant = await hub.tenant()
   const old = (days: number): Entry => ({
     ...someEntry(),
