@@ -236,15 +236,14 @@ export class ShardLoop {
   }
 
   setTombstones(tombstones: readonly Tombstone[]): void {
-    this.tombstones = new TombstoneSet(tombstones)
+    this.tombstones = tombstones.length === 0 ? noTombstones : new TombstoneSet(tombstones)
   }
 
   /** True when the reader's current entry is of a purged tenant. */
   private isPurged(): boolean {
-    const atMs = Math.min(this.reader.receivedAtMs, this.nowMs())
-    return (
-      this.tombstones.mayCover(atMs) && this.tombstones.covers(this.reader.companyId(), this.reader.serverId(), atMs)
-    )
+    const { reader, tombstones } = this
+    const atMs = Math.min(reader.receivedAtMs, this.nowMs())
+    return tombstones.mayCover(atMs) && tombstones.covers(reader.companyId(), reader.serverId(), atMs)
   }
 
   /**
@@ -406,7 +405,11 @@ export class ShardLoop {
       let position = group.firstPosition
       while (this.reader.next()) {
         const { shard } = this.reader
-        if (this.owned[shard] === 1 && position > this.saver.savedAt[shard]! && !this.isPurged())
+        if (
+          this.owned[shard] === 1 &&
+          position > this.saver.savedAt[shard]! &&
+          (this.tombstones === noTombstones || !this.isPurged())
+        )
           applyEntry(this.evaluation, this.reader, position)
         position++
         entries++
