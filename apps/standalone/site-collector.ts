@@ -43,12 +43,12 @@ type SiteCollectorParts = {
   readonly onFailure: (error: Error) => void
 }
 
-type RunningCollector = {
+export type RunningCollector = {
   readonly agentUrl: string
   readonly adminUrl: string
   readonly opsUrl: string
-  /** Certificates, admin tokens and the update manifest are read again. */
-  reload(fresh: AllCollectorConfig): Promise<void>
+  /** What is read again, by its name; each by itself, since nothing may hold up the emergency stop of updates. */
+  readonly reloads: Readonly<Record<string, (fresh: AllCollectorConfig) => Promise<void> | void>>
 }
 
 /** Starts the collector; what was started is left in `started` to be stopped, also when a later part cannot start. */
@@ -103,11 +103,10 @@ export async function startSiteCollector(
     agentUrl: ingest.url,
     adminUrl: worker.adminUrl,
     opsUrl: ops.url,
-    reload: async fresh => {
-      // First of all the emergency stop of updates: nothing else may hold it up.
-      ingest.reloadManifest(fresh['update.stop'])
-      await ingest.reloadCertificate()
-      reloadAdmin(fresh)
+    reloads: {
+      'update manifest': fresh => ingest.reloadManifest(fresh['update.stop']),
+      'agent API': () => ingest.reloadCertificate(),
+      'admin API': reloadAdmin,
     },
   }
 }

@@ -18,7 +18,7 @@ import type { DataDir } from './data-dir.ts'
 import { openSecrets, type Secrets } from './first-secrets.ts'
 import { freePort } from './ports.ts'
 import { startPostgres } from './postgres.ts'
-import { type SiteThreads, startSiteCollector } from './site-collector.ts'
+import { type RunningCollector, type SiteThreads, startSiteCollector } from './site-collector.ts'
 import { scanHostOf, startSiteMatcher } from './site-matcher.ts'
 
 /** The facts in the ready file and on the terminal. */
@@ -155,18 +155,29 @@ async function startParts(start: SiteStart, started: AsyncDisposableStack): Prom
     data_dir: dataDir.path,
     pid: process.pid,
   }
-  const reload = (read: () => SiteConfig): Promise<void> =>
-    reloadAll(log, read, {
-      hub: fresh => hub.reload(hubConfigOf(fresh, databaseUrl, listen, secrets)),
-      collector: fresh => collector.reload(collectorConfigOf(fresh, start, listen, given)),
-      ...(matcher
-        ? { matcher: fresh => matcher.reload(matcherConfigOf(fresh, start, listen.matcherAdmin!, given)) }
-        : {}),
-    })
-  return { facts, reload, stop: () => stopAll(started, log) }
+  const reloads = reloadsOf(start, databaseUrl, listen, given, { collector, matcher })
+  return { facts, reload: read => reloadAll(log, read, reloads), stop: () => stopAll(started, log) }
 }
 
 type ReloadPart = (fresh: SiteConfig) => Promise<void> | void
+
+function reloadsOf(
+  start: SiteStart,
+  databaseUrl: string,
+  listen: PartListen,
+  given: Started,
+  { collector, matcher }: { readonly collector: RunningCollector; readonly matcher: OpenMatcher | null },
+): Readonly<Record<string, ReloadPart>> {
+  const reloads: Record<string, ReloadPart> = {}
+  for (const [part, reload] of Object.entries(collector.reloads))
+    reloads[part] = fresh => reload(collectorConfigOf(fresh, start, listen, given))
+  reloads.hub = fresh => given.hub.reload(hubConfigOf(fresh, databaseUrl, listen, given.secrets))
+  if (matcher && listen.matcherAdmin !== null) {
+    const { matcherAdmin } = listen
+    reloads.matcher = fresh => matcher.reload(matcherConfigOf(fresh, start, matcherAdmin, given))
+  }
+  return reloads
+}
 
 /** One by one: what one part cannot read again must not keep the others from it. */
 async function reloadAll(

@@ -12,7 +12,7 @@ import { createCollector } from '../../apps/hub/identity/service-accounts.ts'
 import { openDatabase } from '../../apps/hub/platform/db/connect.ts'
 import { migrateDatabase, migrations } from '../../apps/hub/platform/db/migrate.ts'
 import { inTransaction } from '../../apps/hub/platform/db/transaction.ts'
-import { openJobStore } from '../../apps/hub/platform/jobs/job-store.ts'
+import { installQueues, openJobStore } from '../../apps/hub/platform/jobs/job-store.ts'
 import { createLogger } from '../../apps/hub/platform/telemetry.ts'
 import { commandOf } from '../support/executable.ts'
 import { newDatabase } from '../support/postgres.ts'
@@ -421,6 +421,19 @@ test('a hub says of a delivery under way that it still runs', async () => {
     ended.resolve()
     await busy.running.stop()
   }
+})
+
+test('queues that an earlier version made are watched from the next start on, and no others', async () => {
+  const { client } = hub.hub.database
+  const watched = async () =>
+    (await client<{ name: string }[]>`select name from pgboss.queue where heartbeat_seconds = 30 order by name`).map(
+      ({ name }) => name,
+    )
+  const queues = ['exports', 'notifications.dispatch', 'notifications.push', 'notifications.webhook']
+  expect(await watched()).toEqual(queues)
+  await client`update pgboss.queue set heartbeat_seconds = case when name = 'schedule' then 30 end`
+  await installQueues(hub.hub.database)
+  expect(await watched()).toEqual(queues)
 })
 
 test('a job starts as soon as it is committed, however seldom is looked', async () => {

@@ -21,7 +21,7 @@ test('[ADM-007] SIGHUP reads the settings of all parts again and does not end th
     expect(await limit()).toBe('600')
     writeFileSync(configFile, 'rate: { default_per_minute: 700 }\n')
     process.kill(site.pid, 'SIGHUP')
-    for (const part of ['hub', 'collector', 'matcher'])
+    for (const part of ['update manifest', 'agent API', 'admin API', 'hub', 'matcher'])
       await until(`the word of the ${part}`, () =>
         log()
           .split('\n')

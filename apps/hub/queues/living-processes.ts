@@ -6,11 +6,9 @@ import type { Hub } from '../hub-context.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { amount, id, listed, named, nullable, string, time, wordOf } from '../platform/http/response-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
+import { BEAT_MS, LOST_SECONDS } from '../platform/jobs/retries-and-concurrency.ts'
 import { productVersion } from '../version.ts'
 
-const HEARTBEAT_MS = 10_000
-/** Three heartbeats that did not come. */
-const LOST_SECONDS = 30
 const SHOWN_SECONDS = 600
 
 const processRunning = named('WorkerQueue', {
@@ -54,7 +52,7 @@ export async function joinProcesses(hub: Hub): Promise<() => Promise<void>> {
   await sayAlive(hub)
   const timer = setInterval(() => {
     sayAlive(hub).catch(error => hub.log.error({ err: error }, 'cannot say that this hub lives'))
-  }, HEARTBEAT_MS)
+  }, BEAT_MS)
   return async () => {
     clearInterval(timer)
     await hub.database.db

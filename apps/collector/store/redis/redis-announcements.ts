@@ -47,6 +47,8 @@ const fieldOf = ({ companyId, serverId }: Tombstone): string => `${companyId} ${
 export class RedisShared {
   private counts: readonly (string | null)[] | null = null
   private held: readonly Tombstone[] = []
+  /** What the texts of the last poll say. */
+  private read: ReadonlyMap<string, unknown> = new Map()
   private overflowAtMs = 0
 
   constructor(
@@ -81,17 +83,15 @@ export class RedisShared {
 
   private take(texts: readonly string[]): Tombstone[] {
     const nowMs = this.nowMs()
-    const kept = texts
-      .map((text): unknown => JSON.parse(text))
-      .filter(isTombstone)
-      .filter(isKeptAt(nowMs))
-    const news = kept.filter(
-      found =>
-        isInForce(found, nowMs) &&
-        !this.held.some(held => fieldOf(held) === fieldOf(found) && held.untilMs >= found.untilMs),
-    )
+    const before = this.read
+    // There may be thousands of a week, and nearly all of them are those of the last poll.
+    this.read = new Map(texts.map(text => [text, before.get(text) ?? JSON.parse(text)]))
+    const kept = [...this.read.values()].filter(isTombstone).filter(isKeptAt(nowMs))
+    const untilOf = new Map(this.held.map(held => [fieldOf(held), held.untilMs]))
     this.held = kept
-    return news
+    return kept.filter(
+      found => isInForce(found, nowMs) && found.untilMs > (untilOf.get(fieldOf(found)) ?? Number.NEGATIVE_INFINITY),
+    )
   }
 
   /** Tombstones that still hold, as of the last poll. */

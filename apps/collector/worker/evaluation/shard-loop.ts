@@ -236,13 +236,13 @@ export class ShardLoop {
   }
 
   setTombstones(tombstones: readonly Tombstone[]): void {
-    this.tombstones = tombstones.length === 0 ? noTombstones : new TombstoneSet(tombstones)
+    this.tombstones = new TombstoneSet(tombstones)
   }
 
   /** True when the reader's current entry is of a purged tenant. */
-  private isPurged(): boolean {
+  private isPurged(nowMs: number): boolean {
     const { reader, tombstones } = this
-    const atMs = Math.min(reader.receivedAtMs, this.nowMs())
+    const atMs = Math.min(reader.receivedAtMs, nowMs)
     return tombstones.mayCover(atMs) && tombstones.covers(reader.companyId(), reader.serverId(), atMs)
   }
 
@@ -401,15 +401,13 @@ export class ShardLoop {
         this.commit()
         this.replayRules(group.firstPosition)
       }
+      // Read once a group: for each batch the clock would cost a seventh of what evaluation does.
+      const nowMs = this.nowMs()
       this.reader.open(group.bytes)
       let position = group.firstPosition
       while (this.reader.next()) {
         const { shard } = this.reader
-        if (
-          this.owned[shard] === 1 &&
-          position > this.saver.savedAt[shard]! &&
-          (this.tombstones === noTombstones || !this.isPurged())
-        )
+        if (this.owned[shard] === 1 && position > this.saver.savedAt[shard]! && !this.isPurged(nowMs))
           applyEntry(this.evaluation, this.reader, position)
         position++
         entries++

@@ -235,8 +235,7 @@ export class SampleWriter {
     this.definitions.keep(({ companyId, serverId }) => !this.isPurged(companyId, serverId, nowMs))
   }
 
-  private isPurged(companyId: string, serverId: string, receivedAtMs: number): boolean {
-    const atMs = Math.min(receivedAtMs, this.options.nowMs())
+  private isPurged(companyId: string, serverId: string, atMs: number): boolean {
     return this.tombstones.mayCover(atMs) && this.tombstones.covers(companyId, serverId, atMs)
   }
 
@@ -432,7 +431,7 @@ export class SampleWriter {
     assert(count === group.count && count > 0, 'a group of the bus holds the entries that it says')
     entries.open(group.bytes)
     const ruleOf = (companyId: string, serverId: string, receivedAtMs: number) => ({
-      purged: this.isPurged(companyId, serverId, receivedAtMs),
+      purged: this.isPurged(companyId, serverId, Math.min(receivedAtMs, nowMs)),
       lockedBeforeMs: this.lockedBeforeMs(companyId),
     })
     if (active.positions.size === 0) active.firstAtMs = nowMs

@@ -124,7 +124,8 @@ export async function installQueues(database: Database): Promise<void> {
       if (!queue) await boss.createQueue(name, options)
       else if (CHANGEABLE.some(option => (queue[option] ?? null) !== (options[option] ?? null))) {
         const { policy: _policy, ...changeable } = options
-        await boss.updateQueue(name, changeable)
+        // What is left out stays as it is.
+        await boss.updateQueue(name, { ...changeable, heartbeatSeconds: options.heartbeatSeconds ?? null })
       }
     }
   } finally {

@@ -14,7 +14,7 @@ import { fixedStatement } from '../db/fixed-statement.ts'
 import type { Tx } from '../db/transaction.ts'
 import type { HubMetrics } from '../telemetry.ts'
 import { inJobTransaction, openJobStore, withinTransaction } from './job-store.ts'
-import { isQueueName, LOST_SECONDS, type QueueName, queueNames, queueOf } from './retries-and-concurrency.ts'
+import { BEAT_MS, isQueueName, type QueueName, queueNames, queueOf } from './retries-and-concurrency.ts'
 
 export type JobPayload = Readonly<Record<string, unknown>>
 
@@ -40,8 +40,6 @@ type Job = JobWithMetadata<JobPayload>
 type Running = { readonly id: string; readonly sinceMs: number }
 
 const STOP_WAIT_MS = 5_000
-/** A third of the time after which a job counts as lost. */
-const BEAT_MS = (LOST_SECONDS * 1000) / 3
 const INSERT_ROUNDS_MAX = 3
 const MESSAGE_MAX = 500
 /**

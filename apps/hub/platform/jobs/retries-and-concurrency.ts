@@ -23,8 +23,10 @@ export type QueueDefinition = {
   readonly tellsFailure: boolean
 }
 
-/** After so long without a word of its hub a job that is watched counts as lost. */
+/** After so long without a word of it a hub counts as lost, and so does a job of which its hub says nothing. */
 export const LOST_SECONDS = 30
+/** How often hubs say that they live and what runs: three words may be missing. */
+export const BEAT_MS = (LOST_SECONDS * 1000) / 3
 
 const perCollector = { atOnceMax: 16, atOnceOfGroupMax: 4, isKeyed: true, isWatched: false }
 const delivery = { leaseSeconds: 120, isKeyed: false, tellsFailure: true, isWatched: true }
