@@ -197,7 +197,7 @@ async function reloadAll(
   for (const [part, reload] of Object.entries(parts))
     try {
       await reload(fresh)
-      log.info({ part }, 'certificates and settings are read again')
+      log.info({ part }, 'read again')
     } catch (error) {
       log.error({ err: error, part }, told)
     }

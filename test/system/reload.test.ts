@@ -25,7 +25,7 @@ test('[ADM-007] SIGHUP reads the settings of all parts again and does not end th
       await until(`the word of the ${part}`, () =>
         log()
           .split('\n')
-          .some(line => line.includes('are read again') && line.includes(`"part":"${part}"`)),
+          .some(line => line.includes('"msg":"read again"') && line.includes(`"part":"${part}"`)),
       )
     expect(await limit()).toBe('700')
     writeFileSync(configFile, 'rate: { default_per_minute: many }\n')
