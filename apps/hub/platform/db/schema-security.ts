@@ -221,6 +221,8 @@ export const securityExports = pgTable('security_exports', {
   createdAt: at('created_at').notNull().defaultNow(),
   finishedAt: at('finished_at'),
   expiresAt: at('expires_at').notNull(),
+  /** Of the try that counts. */
+  attempt: uuid('attempt'),
 })
 
 export const securityExportParts = pgTable(

@@ -1,7 +1,7 @@
 // Exports of findings (decision G-176): asked for, written by a job in parts of bounded size, kept for a day, and sent
 // part by part, so that neither side ever has the whole in memory.
 import { randomUUID } from 'node:crypto'
-import { and, asc, eq, gt, sql } from 'drizzle-orm'
+import { and, asc, eq, gt, inArray, ne, type SQL, sql } from 'drizzle-orm'
 import { PgDialect } from 'drizzle-orm/pg-core'
 import { sentInChunks } from '../../../http/http-response.ts'
 import { auditRequest } from '../../audit/audit.ts'
@@ -89,7 +89,12 @@ export async function requestExport(context: RouteContext, { format, filters }: 
   })
 }
 
-/** Collects lines and stores them as compressed parts. */
+/** Another try has taken the export over, or it is gone. */
+class ExportTaken extends Error {}
+
+const isOf = (attempt: string): SQL => sql`(attempt = ${attempt} and status = 'running')`
+
+/** Collects lines and stores them as compressed parts, as long as the try is the one that counts. */
 class Parts {
   private text: string
   private count = 0
@@ -97,6 +102,7 @@ class Parts {
   constructor(
     private readonly db: Executor,
     private readonly exportId: string,
+    private readonly attempt: string,
     head: string,
   ) {
     this.text = head
@@ -110,19 +116,23 @@ class Parts {
   async store(): Promise<void> {
     if (this.text === '') return
     const content = Bun.gzipSync(Buffer.from(this.text, 'utf8'), { level: 3 })
-    await this.db.insert(securityExportParts).values({ exportId: this.exportId, part: this.count++, content })
+    const stored = await this.db.execute(sql`
+      insert into security_export_parts (export_id, part, content)
+      select id, ${this.count++}, ${content} from security_exports where id = ${this.exportId} and ${isOf(this.attempt)}
+      for share returning part`)
+    if (stored.length === 0) throw new ExportTaken()
     this.text = ''
   }
 }
 
 /** The findings of one moment, in the order of the list. Returns how many there were. */
-async function writeFindings(hub: Hub, row: ExportRow): Promise<number> {
+async function writeFindings(hub: Hub, row: ExportRow, attempt: string): Promise<number> {
   const { db, client } = hub.database
   const filter: FindingFilter = row.filters
   const query = new PgDialect().sqlToQuery(sql`
     select id from security_findings where ${findingConditions(row.companyId, filter)}
     order by ${FINDING_ORDER} limit ${ROWS_MAX}`)
-  const parts = new Parts(db, row.id, headOf(row.format))
+  const parts = new Parts(db, row.id, attempt, headOf(row.format))
   let count = 0
   await client.begin('read only', async reader => {
     await reader`set local statement_timeout = 0`
@@ -141,32 +151,50 @@ async function writeFindings(hub: Hub, row: ExportRow): Promise<number> {
   return count
 }
 
+/** Takes the export over for a try; null when there is nothing to do. What an earlier try has left goes. */
+function begin(hub: Hub, exportId: string, attempt: string): Promise<ExportRow | null> {
+  return inTransaction(hub.database.db, async ({ db }) => {
+    const [row] = await db
+      .update(securityExports)
+      .set({ status: 'running', attempt })
+      .where(and(eq(securityExports.id, exportId), inArray(securityExports.status, ['queued', 'running'])))
+      .returning()
+    if (row) await db.delete(securityExportParts).where(eq(securityExportParts.exportId, exportId))
+    return row ?? null
+  })
+}
+
 async function writeExport(hub: Hub, payload: JobPayload): Promise<void> {
-  const { db } = hub.database
-  const exportId = String(payload.export_id)
-  const [row] = await db
-    .update(securityExports)
-    .set({ status: 'running' })
-    .where(and(eq(securityExports.id, exportId), sql`status in ('queued', 'running')`))
-    .returning()
+  const attempt = randomUUID()
+  const row = await begin(hub, String(payload.export_id), attempt)
   if (!row) return
-  // A try before this one may have left parts.
-  await db.delete(securityExportParts).where(eq(securityExportParts.exportId, exportId))
-  const rowCount = await writeFindings(hub, row)
-  const now = hub.now()
-  await db
-    .update(securityExports)
-    .set({ status: 'ready', rowCount, finishedAt: new Date(now), expiresAt: new Date(now + KEPT_MS) })
-    .where(eq(securityExports.id, exportId))
+  try {
+    const rowCount = await writeFindings(hub, row, attempt)
+    const now = hub.now()
+    await hub.database.db
+      .update(securityExports)
+      .set({ status: 'ready', rowCount, finishedAt: new Date(now), expiresAt: new Date(now + KEPT_MS) })
+      .where(and(eq(securityExports.id, row.id), isOf(attempt)))
+  } catch (error) {
+    if (!(error instanceof ExportTaken)) throw error
+  }
 }
 
 async function giveUpExport(hub: Hub, payload: JobPayload): Promise<void> {
   const exportId = String(payload.export_id)
-  await hub.database.db.delete(securityExportParts).where(eq(securityExportParts.exportId, exportId))
-  await hub.database.db
-    .update(securityExports)
-    .set({ status: 'failed', error: 'the export could not be written', finishedAt: new Date(hub.now()) })
-    .where(eq(securityExports.id, exportId))
+  await inTransaction(hub.database.db, async ({ db }) => {
+    const given = await db
+      .update(securityExports)
+      .set({
+        status: 'failed',
+        error: 'the export could not be written',
+        finishedAt: new Date(hub.now()),
+        attempt: null,
+      })
+      .where(and(eq(securityExports.id, exportId), ne(securityExports.status, 'ready')))
+      .returning({ id: securityExports.id })
+    if (given.length > 0) await db.delete(securityExportParts).where(eq(securityExportParts.exportId, exportId))
+  })
 }
 
 type Seen = Pick<RouteContext, 'hub' | 'companyId' | 'params'> & {
