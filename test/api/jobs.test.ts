@@ -13,6 +13,7 @@ import { openDatabase } from '../../apps/hub/platform/db/connect.ts'
 import { migrateDatabase, migrations } from '../../apps/hub/platform/db/migrate.ts'
 import { inTransaction } from '../../apps/hub/platform/db/transaction.ts'
 import { installQueues, openJobStore } from '../../apps/hub/platform/jobs/job-store.ts'
+import { queueNames, queueOf } from '../../apps/hub/platform/jobs/retries-and-concurrency.ts'
 import { createLogger } from '../../apps/hub/platform/telemetry.ts'
 import { commandOf } from '../support/executable.ts'
 import { newDatabase } from '../support/postgres.ts'
@@ -423,13 +424,60 @@ test('a hub says of a delivery under way that it still runs', async () => {
   }
 })
 
+test('the places of a company that a lost hub holds are free once it counts as lost, in every queue where they are few', async () => {
+  const few = queueNames.filter(name => queueOf(name).atOnceOfGroupMax !== null && queueOf(name).leaseSeconds > 120)
+  expect(few).toEqual(['security.export', 'resources.probe', 'exports', 'system.commands', 'iac.apply'])
+  const busy = await TestHub.start({})
+  const ended = Promise.withResolvers<void>()
+  try {
+    const { db, client } = busy.hub.database
+    for (const queue of few) {
+      const ran: unknown[] = []
+      busy.hub.jobs.register(queue, {
+        handle: async ({ number }) => {
+          ran.push(number)
+          if (number !== 'next') await ended.promise
+        },
+      })
+      const group = randomUUID()
+      const ask = (number: number | 'next') => {
+        const keyed = queueOf(queue).isKeyed ? { key: `${number}` } : {}
+        return inTransaction(db, async tx =>
+          busy.hub.jobs.enqueue(tx, [{ queue, payload: { number }, group, ...keyed }]),
+        )
+      }
+      const places = queueOf(queue).atOnceOfGroupMax ?? 0
+      for (let number = 0; number < places; number++) await ask(number)
+      await until(`all places of ${queue} to be taken`, async () => ran.length === places)
+      await ask('next')
+      await until(`the next job of ${queue}`, async () => {
+        await client`update pgboss.job set heartbeat_on = now() - interval '1 minute'
+          where name = ${queue} and state = 'active' and data->>'number' <> 'next'`
+        return ran.includes('next')
+      })
+    }
+  } finally {
+    ended.resolve()
+    await busy.running.stop()
+  }
+})
+
 test('queues that an earlier version made are watched from the next start on, and no others', async () => {
   const { client } = hub.hub.database
   const watched = async () =>
     (await client<{ name: string }[]>`select name from pgboss.queue where heartbeat_seconds = 30 order by name`).map(
       ({ name }) => name,
     )
-  const queues = ['exports', 'notifications.dispatch', 'notifications.push', 'notifications.webhook']
+  const queues = [
+    'exports',
+    'iac.apply',
+    'notifications.dispatch',
+    'notifications.push',
+    'notifications.webhook',
+    'resources.probe',
+    'security.export',
+    'system.commands',
+  ]
   expect(await watched()).toEqual(queues)
   await client`update pgboss.queue set heartbeat_seconds = case when name = 'schedule' then 30 end`
   await installQueues(hub.hub.database)

@@ -58,7 +58,7 @@ const queues = {
     atOnceMax: 2,
     atOnceOfGroupMax: 1,
     isKeyed: false,
-    isWatched: false,
+    isWatched: true,
     tellsFailure: true,
   },
   /**
@@ -105,14 +105,17 @@ const queues = {
     isWatched: false,
     tellsFailure: false,
   },
-  /** What leaves the hub for a resource: probes, name servers, device reads. Grouped by company. */
+  /**
+   * What leaves the hub for a resource: probes, name servers, device reads (R-012). Grouped by company. To verify a zone
+   * of 10,000 names takes ten minutes, and longer where others are at the same name server.
+   */
   'resources.probe': {
     waitsSeconds: [5, 30],
-    leaseSeconds: 120,
+    leaseSeconds: 3600,
     atOnceMax: 16,
     atOnceOfGroupMax: 4,
     isKeyed: false,
-    isWatched: false,
+    isWatched: true,
     tellsFailure: true,
   },
   /** Grouped by company: one export of a company is written at a time. */
@@ -125,19 +128,22 @@ const queues = {
     isWatched: true,
     tellsFailure: true,
   },
-  /** Grouped by company. A command is not tried again by itself: people see that it failed, and why. */
+  /**
+   * Grouped by company. A command is not tried again by itself: people see that it failed, and why, also where its hub is
+   * gone.
+   */
   'system.commands': {
     waitsSeconds: [],
     leaseSeconds: 3600,
     atOnceMax: 4,
     atOnceOfGroupMax: 2,
     isKeyed: false,
-    isWatched: false,
+    isWatched: true,
     tellsFailure: true,
   },
   /**
-   * Keyed by run, grouped by company. A hub that is lost is noticed by the clock before its lease ends; an item is
-   * applied once however many work on its run.
+   * Keyed by run, grouped by company. The clock asks for a run anew that nobody works on; an item is applied once however
+   * many work on its run.
    */
   'iac.apply': {
     waitsSeconds: [5, 30, 60],
@@ -145,7 +151,7 @@ const queues = {
     atOnceMax: 4,
     atOnceOfGroupMax: 2,
     isKeyed: true,
-    isWatched: false,
+    isWatched: true,
     tellsFailure: false,
   },
   /** Keyed by task. */
