@@ -147,7 +147,7 @@ describe('serials and pace', () => {
     expect(statements).toBeWithin(1, 100)
   })
 
-  test('[RES-217] a name server is asked at most twenty times a second', async () => {
+  test('[RES-217] a name server is asked at most twenty times a second, of however many zones', async () => {
     const asked: number[] = []
     const socket = await Bun.udpSocket({
       hostname: '127.0.0.1',
@@ -164,11 +164,14 @@ describe('serials and pace', () => {
     })
     try {
       const server = await made('/dns/servers', { name: 'counting', host: '127.0.0.1', port: socket.port })
-      const records = Array.from({ length: 30 }, (_, index) => A(`h${index}`))
-      const of = await zone({ server_ids: [server.id], records: [...records, { type: 'NS', value: 'ns1' }] })
-      expect((await run(of)).result).toMatchObject({ checked: 31, missing: 31 })
-      expect(asked).toHaveLength(32)
-      // The next question waits for the answer to the one before, so a slow host makes this longer, never shorter.
+      const records = Array.from({ length: 10 }, (_, index) => A(`h${index}`))
+      const zones = await Promise.all(
+        [1, 2, 3].map(() => zone({ server_ids: [server.id], records: [...records, { type: 'NS', value: 'ns1' }] })),
+      )
+      for (const { result } of await Promise.all(zones.map(of => run(of))))
+        expect(result).toMatchObject({ checked: 11, missing: 11 })
+      expect(asked).toHaveLength(36)
+      // A question goes at its turn or later, so a slow host makes this longer, never shorter.
       expect((asked.at(-1) ?? 0) - (asked[0] ?? 0)).toBeGreaterThan((asked.length - 3) * 50)
     } finally {
       socket.close()

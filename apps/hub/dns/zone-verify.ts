@@ -13,8 +13,8 @@ import type { KindInfo } from '../resources/kind-info.ts'
 import { RunFailed } from '../resources/runs.ts'
 import type { DnsZone } from './dns-zone.ts'
 import { askNameServer, type NameServer, NoResponse } from './name-server-query.ts'
+import { turnAt } from './query-pace.ts'
 
-const QUERIES_PER_SECOND = 20
 const CHANGES_SHOWN = 500
 const SERIALS_MAY_DIFFER_MS = 600_000
 const MINUTE_MS = 60_000
@@ -50,30 +50,18 @@ async function serversOf({ hub, companyId }: Editor, zone: DnsZone): Promise<Ser
   return servers
 }
 
-/** Lets so many go a second. */
-class Pace {
-  #nextAtMs = performance.now()
-
-  async turn(): Promise<void> {
-    const waitMs = this.#nextAtMs - performance.now()
-    this.#nextAtMs = Math.max(this.#nextAtMs, performance.now()) + 1000 / QUERIES_PER_SECOND
-    if (waitMs > 0) await Bun.sleep(waitMs)
-  }
-}
-
 /** A name that only a wildcard answers for. */
 const askedName = (name: string): string =>
   name === '*' || name.startsWith('*.') ? `${randomBytes(8).toString('hex')}${name.slice(1)}` : name
 
 async function askServer(server: Server, zone: DnsZone, keys: readonly string[]): Promise<Asked> {
   const { isRecursive } = server
-  const pace = new Pace()
   const sets = new Map<string, ReadonlySet<string>>()
-  await pace.turn()
+  await turnAt(server)
   const { serial } = await askNameServer(server, { name: zone.name, type: 'SOA' }, { isRecursive })
   for (const key of keys) {
     const [name = '', type = ''] = key.split(' ')
-    await pace.turn()
+    await turnAt(server)
     const question = { name: fullName(askedName(name), zone.name), type: type as RecordType }
     sets.set(key, (await askNameServer(server, question, { isRecursive })).values)
   }
