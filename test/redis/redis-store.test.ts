@@ -155,16 +155,23 @@ test('[PUR-004] a tombstone stands under purge:tombstones for every process, for
 })
 
 test('an operator is told of a Redis that does not keep what it acknowledges, or throws it away', async () => {
-  expect(await durabilityFaults(redis, false)).toEqual([])
+  expect(await durabilityFaults(redis, freshKeys(), false)).toEqual([])
   const settings = { appendfsync: 'everysec', 'maxmemory-policy': 'allkeys-lru' }
   const before = { appendfsync: 'always', 'maxmemory-policy': 'noeviction' }
   for (const [name, value] of Object.entries(settings)) await redis.config('SET', name, value)
-  const told = await durabilityFaults(redis, false)
+  const told = await durabilityFaults(redis, freshKeys(), false)
   for (const [name, value] of Object.entries(before)) await redis.config('SET', name, value)
   expect(told.map(fault => fault.split(':')[0])).toEqual(['appendfsync is everysec', 'maxmemory-policy is allkeys-lru'])
   await redis.config('SET', 'appendonly', 'no')
-  expect((await durabilityFaults(redis, false)).map(fault => fault.split(':')[0])).toEqual(['appendonly is off'])
+  expect((await durabilityFaults(redis, freshKeys(), false)).map(fault => fault.split(':')[0])).toEqual([
+    'appendonly is off',
+  ])
   await redis.config('SET', 'appendonly', 'yes')
+  await redis.call('ACL', 'SETUSER', 'default', '-xadd', '-zadd')
+  expect((await durabilityFaults(redis, freshKeys(), false)).map(fault => fault.split(':')[0])).toEqual([
+    'the user default may not ZADD, XADD keys of the collector',
+  ])
+  await redis.call('ACL', 'SETUSER', 'default', '+@all')
 })
 
 test('what waits in the outboxes of all shards is counted with one command', async () => {

@@ -28,6 +28,8 @@ type TestRedisOptions = {
   readonly maxMemory?: number
   /** Further options of the command line. */
   readonly more?: readonly string[]
+  /** The user that the test itself is; `default` where it is left out. */
+  readonly login?: { readonly username: string; readonly password: string }
   /** Served over TLS only, with certificates on both sides. */
   readonly tls?: { readonly ca: Issued; readonly server: Issued; readonly client: Issued }
 }
@@ -38,12 +40,13 @@ export async function startTestRedis(options: TestRedisOptions = {}): Promise<Te
     throw new Error('redis-server is not installed: apt-get install redis-server (CI does)')
   const directory = mkdtempSync(join(tmpdir(), 'redis-test-'))
   const port = freePort()
-  const { tls } = options
+  const { tls, login = {} } = options
   const url = `redis${tls ? 's' : ''}://127.0.0.1:${port}`
   const trust = tls ? { tls: { ca: tls.ca.pem, cert: tls.client.pem, key: tls.client.key } } : {}
   let child: ReturnType<typeof Bun.spawn> | null = null
   const client = new Redis({
     ...{ host: '127.0.0.1', port, lazyConnect: true, maxRetriesPerRequest: null, retryStrategy: () => 20 },
+    ...login,
     ...trust,
   })
   client.on('error', () => {})
@@ -60,6 +63,7 @@ export async function startTestRedis(options: TestRedisOptions = {}): Promise<Te
     await until('redis-server to answer', async () => {
       const probe = new Redis({
         ...{ host: '127.0.0.1', port, lazyConnect: true, retryStrategy: () => null, connectTimeout: 500 },
+        ...login,
         ...trust,
       })
       probe.on('error', () => {})

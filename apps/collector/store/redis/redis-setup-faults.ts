@@ -3,6 +3,7 @@
 import type { Redis } from 'ioredis'
 import type { Logger } from 'pino'
 import { redisCause } from './redis-client.ts'
+import type { RedisKeys } from './redis-keys.ts'
 
 /**
  * Logs what is wrong with how the server is set up, now and whenever another one may have taken its place: a replica
@@ -28,16 +29,55 @@ const settingOf = (redis: Redis, name: string): Promise<string> =>
     () => '',
   )
 
+/** Commands of every kind that scripts write with, as they stand in the append-only file. */
+const writesTo = (key: string): readonly (readonly [string, ...string[]])[] => [
+  ['set', key, '1'],
+  ['del', key],
+  ['pexpireat', key, '1'],
+  ['hset', key, 'a', '1'],
+  ['hdel', key, 'a'],
+  ['rpush', key, '1'],
+  ['ltrim', key, '0', '1'],
+  ['sadd', key, '1'],
+  ['srem', key, '1'],
+  ['zadd', key, '1', 'a'],
+  ['zrem', key, 'a'],
+  ['xadd', key, '*', 'a', '1'],
+  ['xtrim', key, 'MAXLEN', '1'],
+  ['xdel', key, '1-0'],
+]
+
 /**
- * Faults of the server's configuration for the operator: whether it persists what it acknowledges, whether it evicts
- * keys, and whether a primary without replicas goes on. Empty where all is well or the server does not say.
+ * Whether Redis will read again what it writes. It reads its append-only file as the user `default` (7.0.15), and of a
+ * transaction, which is what a script becomes there, a command that this user may not give is left out without a word to
+ * anybody but its log. Nothing where the server is older than ACL DRYRUN, or refuses it.
  */
-export async function durabilityFaults(redis: Redis, isReplicated: boolean): Promise<string[]> {
+async function unreadableWrites(redis: Redis, key: string): Promise<string[]> {
+  const asked = writesTo(key).map(command =>
+    redis.call('ACL', 'DRYRUN', 'default', ...command).then(
+      answer => (answer === 'OK' ? [] : [command[0].toUpperCase()]),
+      () => [],
+    ),
+  )
+  const refused = (await Promise.all(asked)).flat()
+  return refused.length === 0
+    ? []
+    : [
+        `the user default may not ${refused.join(', ')} keys of the collector: Redis reads its append-only file as that user, and loses at its next start what was acknowledged; give it back its rights, with "off" so that nobody logs in as it: user default off ~* &* +@all`,
+      ]
+}
+
+/**
+ * Faults of the server's configuration for the operator: whether it persists what it acknowledges, and can read that
+ * again, whether it evicts keys, and whether a primary without replicas goes on. Empty where all is well or the server does not say.
+ */
+export async function durabilityFaults(redis: Redis, keys: RedisKeys, isReplicated: boolean): Promise<string[]> {
   const info = await redis.info()
   const of = (name: string): string => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1] ?? ''
   const faults: string[] = []
   if (of('aof_enabled') === '0')
     faults.push('appendonly is off: acknowledged batches and open alerts are lost when Redis ends; set appendonly yes')
+  else faults.push(...(await unreadableWrites(redis, keys.busState)))
   const sync = await settingOf(redis, 'appendfsync')
   if (of('aof_enabled') !== '0' && sync !== '' && sync !== 'always')
     faults.push(
