@@ -307,4 +307,34 @@ describe('two of each', () => {
       await until('the log to say that it is back', () => running.log().includes('Redis answers again'))
     }
   })
+
+  test('[PUR-011, EVT-029] events of a purged company that a worker left when it died are told by nobody', async () => {
+    const tenant = id('company to purge while a worker is dead')
+    const fleet = Array.from({ length: 8 }, (_, index) => serverOf(tenant, `server ${index}`))
+    site.hub.feeds.agents!.push(...fleet.map(server => agentOf(server)))
+    site.addRule(tenant)
+    expect((await admin(workers[0]!, 'POST', '/reload/rules')).status).toBe(202)
+    for (const server of fleet) expect(await swap(server, 90)).toBe(200)
+    await until('an alert of each', () => fleet.every(server => eventsOf(site, server).length === 1))
+    site.hub.script = ({ path }) => (path === '/events' ? site.hub.error(503, 'unavailable') : null)
+    for (const server of fleet) expect(await swap(server, 10)).toBe(200)
+    const waiting = async (): Promise<number> => {
+      const shards = [...new Set(fleet.map(server => shardOfServer(server.serverId)))]
+      const lengths = await Promise.all(shards.map(shard => site.redis.client.xlen(`svc:outbox:${shard}`)))
+      return lengths.reduce((sum, length) => sum + length, 0)
+    }
+    await until('an event of each', async () => (await waiting()) === fleet.length)
+    await workers[1]!.kill()
+    expect((await admin(workers[0]!, 'DELETE', `/companies/${tenant}/data`)).status).toBe(200)
+    // Those of the shards that it had are there still.
+    expect(await waiting()).toBeGreaterThan(0)
+    await until('the other to have all shards', async () => String(await shardsByWorker(site)) === '64', 30_000)
+    site.hub.script = () => null
+    await until('the outboxes to be empty', async () => (await waiting()) === 0, 30_000)
+    for (const server of fleet) expect(eventsOf(site, server).map(event => event.type)).toEqual(['alert.opened'])
+    for (const server of fleet)
+      expect(await site.redis.client.hlen(`svc:journal:${shardOfServer(server.serverId)}:open`)).toBeLessThanOrEqual(
+        servers.filter(other => shardOfServer(other.serverId) === shardOfServer(server.serverId)).length,
+      )
+  })
 })

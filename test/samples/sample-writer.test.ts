@@ -265,6 +265,44 @@ describe('the sample writer', () => {
     expect(writer.dropped.purged).toBe(3)
   })
 
+  test('[PUR-010] what is purged while the tombstones cannot be read is never stored, and the rest once they can be', async () => {
+    const bus = openBus()
+    let isCut = true
+    let asked = 0
+    const writer = new SampleWriter({
+      store,
+      bus: bus.openReader(),
+      nowMs: () => Date.now(),
+      onInserted: () => undefined,
+      onDefinitions: () => undefined,
+      onTrouble: error => troubles.push(error),
+      readTombstones: async () => {
+        asked++
+        if (isCut) throw new Error('the connection was closed')
+        return [{ companyId: COMPANY, serverId: server(4), untilMs: Date.now() + MINUTE_MS }]
+      },
+    })
+    for (const index of [4, 5]) {
+      const entry = entryOf(COMPANY, server(index), [{ metric: 'cpu_usage_percent', points: [[NOW - MINUTE_MS, 1]] }])
+      expect(await bus.writer.publish(server(index), entry)).toBeNull()
+    }
+    const running = writer.run()
+    ends.push(async () => {
+      writer.abort()
+      await running
+    })
+    const flushed = writer.flush()
+    // The definitions are due first, and what waits behind them then.
+    await until('both to have been kept back', () => asked > 2, 30_000)
+    expect((await contents()).map(([count]) => Number(count))).toEqual([0, 0])
+    expect(writer.bufferedOf(COMPANY, server(4))).toHaveLength(1)
+    isCut = false
+    await flushed
+    for (const table of ['samples_raw', 'series'])
+      expect(await store.rows(`SELECT toString(server_id) FROM ${store.database}.${table}`)).toEqual([[server(5)]])
+    expect(writer.dropped.purged).toBe(1)
+  })
+
   test('definitions that no two servers share are stored in blocks of bounded size, and while too many wait the bus is not read', async () => {
     const bus = openBus()
     const blocks: number[] = []

@@ -44,6 +44,15 @@ type SharedChanges = {
 
 const fieldOf = ({ companyId, serverId }: Tombstone): string => `${companyId} ${serverId ?? ''}`
 
+/** Tombstones that hold, or held not long ago, as Redis has them now. */
+export async function readTombstones(redis: Redis, keys: RedisKeys, nowMs: number): Promise<Tombstone[]> {
+  const texts = await redis.hvals(keys.tombstones)
+  return texts
+    .map((text): unknown => JSON.parse(text))
+    .filter(isTombstone)
+    .filter(isKeptAt(nowMs))
+}
+
 export class RedisShared {
   private counts: readonly (string | null)[] | null = null
   private held: readonly Tombstone[] = []

@@ -64,7 +64,7 @@ export class RedisOutboxStore implements OutboxStore {
   private oldestMs: number | null = null
 
   /**
-   * `ownedShards` returns the shards whose lease this worker has now. An event is handed out once `replicas` have it,
+   * `ownedShards` returns the shards whose events this worker hands out now. An event is handed out once `replicas` have it,
    * with the state that led to it: else the hub could know of an alert that Redis has forgotten.
    */
   constructor(
@@ -171,9 +171,12 @@ export class RedisOutboxStore implements OutboxStore {
   }
 
   /** Removes the events and open alerts of a purged company, or of one of its servers, in the shards of this worker. */
-  async removeEventsOf(companyId: string, serverId: string | null): Promise<void> {
-    const owned = this.ownedShards()
-    const shards = serverId === null ? owned : owned.filter(shard => shard === shardOfServer(serverId))
+  removeEventsOf(companyId: string, serverId: string | null): Promise<void> {
+    return this.removeEventsFrom(this.ownedShards(), companyId, serverId)
+  }
+
+  async removeEventsFrom(among: readonly number[], companyId: string, serverId: string | null): Promise<void> {
+    const shards = serverId === null ? among : among.filter(shard => shard === shardOfServer(serverId))
     for (const shard of shards) await this.removeOpen(shard, companyId, serverId)
     for (const shard of shards)
       await this.removeWhere(shard, Number.POSITIVE_INFINITY, ({ company_id, server_id }) =>

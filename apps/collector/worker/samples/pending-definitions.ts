@@ -41,6 +41,8 @@ type PendingDefinitionsOptions = {
   /** Stores a block; tries again until it is stored, or until storing is given up. */
   readonly insert: (block: Uint8Array, token: string) => Promise<void>
   readonly isAborted: () => boolean
+  /** Those that are not to be stored after all are dropped by `keep` until it resolves. */
+  readonly beforeStored: () => Promise<void>
   readonly onStored: () => void
   /** Nothing is being stored any more. */
   readonly onRest: () => void
@@ -161,8 +163,10 @@ export class PendingDefinitions {
   }
 
   private async store(): Promise<void> {
-    const { insert, isAborted, onStored } = this.options
-    while (this.waitingCount > 0 && !isAborted()) {
+    const { insert, isAborted, beforeStored, onStored } = this.options
+    for (;;) {
+      await beforeStored()
+      if (this.waitingCount === 0 || isAborted()) return
       this.inserting = this.take(Math.ceil(this.ownMax / 3))
       writeSeriesBlock(this.writer, this.inserting)
       await insert(this.writer.finish(), `series-${crypto.randomUUID()}`)

@@ -40,6 +40,8 @@ const RETENTION_WAIT_MS = 2_000
 const POLL_MS = 100
 const REST_MIN_MS = 50
 const READ_BYTES_MAX = 2 * 1024 * 1024
+/** What was purged until so long ago is known without asking. */
+const PURGES_KNOWN_MS = 2_000
 const BACKOFF = { startMs: 1_000, capMs: 30_000 }
 
 type SampleWriterOptions = {
@@ -65,6 +67,11 @@ type SampleWriterOptions = {
    * Learns what other workers have computed since. Called when samples are stored, before it is asked which are late.
    */
   readonly learnComputed?: () => Promise<void>
+  /**
+   * What was purged, by whichever worker. Called before anything is stored: a worker that was cut off from the others, or
+   * stood still, has not heard of all. Where it rejects, what is buffered waits.
+   */
+  readonly readTombstones?: () => Promise<readonly Tombstone[]>
   /** Receives every stored sample. */
   readonly stream?: CellStream
   /** Receives the cells that become late, before their samples can be read. */
@@ -102,6 +109,7 @@ export class SampleWriter {
   private readonly readTo = new Map<number, number>()
   private readonly passedTo = new Map<number, number>()
   private tombstones = noTombstones
+  private purgesKnownAtMs = Number.NEGATIVE_INFINITY
   /** Plan retention in days by company, null for one without. */
   private readonly retention = new Map<string, number | null>()
   private wakeUp: (() => void) | null = null
@@ -120,6 +128,7 @@ export class SampleWriter {
     this.definitions = new PendingDefinitions({
       insert: (block, token) => this.persist(() => options.store.insertBlock('series', block, token)),
       isAborted: () => this.isAborted,
+      beforeStored: () => this.learnPurges(),
       onStored: options.onDefinitions,
       onRest: () => this.wake(),
       ownMax: options.definitionsMax,
@@ -233,6 +242,16 @@ export class SampleWriter {
       for (const owner of pending?.block.owners ?? [])
         if (this.isPurged(owner.companyId, owner.serverId, nowMs)) pending?.block.purge(owner)
     this.definitions.keep(({ companyId, serverId }) => !this.isPurged(companyId, serverId, nowMs))
+  }
+
+  private async learnPurges(): Promise<void> {
+    const { readTombstones } = this.options
+    if (!readTombstones || performance.now() - this.purgesKnownAtMs < PURGES_KNOWN_MS) return
+    await this.persist(async () => {
+      const askedMs = performance.now()
+      this.setTombstones(await readTombstones())
+      this.purgesKnownAtMs = askedMs
+    })
   }
 
   private isPurged(companyId: string, serverId: string, atMs: number): boolean {
@@ -486,6 +505,7 @@ export class SampleWriter {
     for (const owner of pending.block.owners) owner.lockedBeforeMs = this.lockedBeforeMs(owner.companyId)
     await this.definitions.stored()
     for (let part = 0; !this.isAborted; part++) {
+      await this.learnPurges()
       const rows = await runYielding(pending.block.writing(this.samples, this.lastSeq))
       if (rows === 0) break
       await this.insertPart(pending.block, rows, `${token}/${part}`)

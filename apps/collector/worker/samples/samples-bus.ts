@@ -2,11 +2,13 @@
 // leases of.
 import { randomUUID } from 'node:crypto'
 import { limits } from '../../../../core/limits.ts'
+import type { Tombstone } from '../../../../core/retention/tombstone.ts'
 import type { BusReader } from '../../bus/bus.ts'
 import { FileBusReader } from '../../bus/file-bus-reader.ts'
 import { storedBeforeMs } from '../../bus/redis-bus.ts'
 import { RedisBusReader } from '../../bus/redis-bus-reader.ts'
 import type { Exclusively } from '../../store/clickhouse/samples-schema.ts'
+import { readTombstones } from '../../store/redis/redis-announcements.ts'
 import { openRedis } from '../../store/redis/redis-client.ts'
 import { redisKeys } from '../../store/redis/redis-keys.ts'
 import { underLock } from '../../store/redis/redis-lock.ts'
@@ -46,6 +48,8 @@ type OpenSamplesBus = {
    * so knows it by itself.
    */
   readonly arrivedBeforeMs: (() => Promise<number>) | null
+  /** What was purged as of now, as all workers know it; null where this one is told of every purge. */
+  readonly readTombstones: (() => Promise<readonly Tombstone[]>) | null
   /** Of the workers that share the bus one at a time. */
   readonly exclusively: Exclusively
   setPartitions(partitions: readonly number[]): void
@@ -64,6 +68,7 @@ export function openSamplesBus(options: SamplesThreadOptions, events: SamplesBus
       hold: bus.hold,
       pollMs: bus.isWoken ? WOKEN_POLL_MS : FILE_POLL_MS,
       arrivedBeforeMs: null,
+      readTombstones: null,
       exclusively: work => work(() => {}),
       setPartitions: () => {},
       close: () => reader.close(),
@@ -96,6 +101,7 @@ export function openSamplesBus(options: SamplesThreadOptions, events: SamplesBus
     },
     pollMs: WOKEN_POLL_MS,
     arrivedBeforeMs: () => storedBeforeMs(redis, keys),
+    readTombstones: () => readTombstones(redis, keys, Date.now()),
     exclusively: work => underLock(redis, keys.samplesSchema, work),
     setPartitions: partitions => {
       reader.partitions = partitions

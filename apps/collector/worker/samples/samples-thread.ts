@@ -118,6 +118,7 @@ class SamplesThread {
       ...cells,
       computedBeforeMs: () => this.rollups.claimedBeforeMs,
       ...(isOnlyWorker ? {} : { learnComputed: () => this.rollups.learnClaim() }),
+      ...(this.bus.readTombstones ? { readTombstones: this.bus.readTombstones } : {}),
       hold,
       pollMs: this.bus.pollMs,
     })

@@ -70,6 +70,8 @@ export class RedisWorkerStorage implements WorkerStorage {
   private toldShards = 0
   /** Shards that are being handed over to another worker. */
   private readonly leaving = new Set<number>()
+  /** New shards whose outbox may have events of tenants that were purged while nobody had the shard. */
+  private readonly unpurged = new Set<number>()
 
   /** Resolves once the tombstones in force are read. */
   static async open(options: RedisWorkerStorageOptions): Promise<RedisWorkerStorage> {
@@ -83,7 +85,7 @@ export class RedisWorkerStorage implements WorkerStorage {
     const owner = `${hostname()}:${process.pid}:${randomUUID()}`
     this.shards = { kind: 'redis', address, prefix: keys.prefix }
     this.samplesBus = { kind: 'redis', address, prefix: keys.prefix, hold }
-    this.outbox = new RedisOutboxStore(redis, keys, () => this.ownedShards(), replicas)
+    this.outbox = new RedisOutboxStore(redis, keys, () => this.purgedShards(), replicas)
     this.tombstones = new RedisShared(redis, keys, nowMs)
     this.groups = {
       leaderToken: () => this.leases.tokenOf(LEADER),
@@ -136,6 +138,11 @@ export class RedisWorkerStorage implements WorkerStorage {
 
   private ownedShards(): number[] {
     return this.leases.current.map(({ lease }) => lease).filter(lease => lease !== LEADER && !this.leaving.has(lease))
+  }
+
+  /** Those whose events may be handed out. */
+  private purgedShards(): number[] {
+    return this.ownedShards().filter(shard => !this.unpurged.has(shard))
   }
 
   private async answer(question: Question): Promise<unknown> {
@@ -211,6 +218,7 @@ export class RedisWorkerStorage implements WorkerStorage {
     }
     try {
       await this.takeNews(parts)
+      await this.purgeNewShards()
       if (this.isLeasing || !parts.hasRules()) return
       // No shard is leased before the rules are known: without rules every open alert would close as rule_removed.
       this.isLeasing = true
@@ -234,13 +242,27 @@ export class RedisWorkerStorage implements WorkerStorage {
     this.options.log.warn('the bus was full and refused batches; agents are not taken for lost for a while')
   }
 
+  /** What purges left in the outboxes of shards that nobody had; tombstones are those of now. */
+  private async purgeNewShards(): Promise<void> {
+    const shards = [...this.unpurged]
+    if (shards.length === 0) return
+    for (const { companyId, serverId } of this.tombstones.living())
+      await this.outbox.removeEventsFrom(shards, companyId, serverId)
+    for (const shard of shards) this.unpurged.delete(shard)
+  }
+
   private acquired({ lease, token }: HeldLease): void {
     this.leaving.delete(lease)
-    if (lease !== LEADER) this.parts?.shards.acquire(lease, token)
+    if (lease !== LEADER) {
+      if (this.unpurged.size === 0) void this.pollNow()
+      this.unpurged.add(lease)
+      this.parts?.shards.acquire(lease, token)
+    }
     this.shareOut()
   }
 
   private gone(lease: number): void {
+    this.unpurged.delete(lease)
     if (lease !== LEADER) this.parts?.shards.revoke(lease)
     this.shareOut()
   }
