@@ -15,6 +15,9 @@ export const LEASE_MS = 10_000
 /** A lease of this worker: `token` is its value in Redis, and is sent with every write. */
 export type HeldLease = { readonly lease: number; readonly token: string }
 
+/** The number of a lease, the part of its token behind the owner: each lease that is acquired has a higher one. */
+const fenceOf = (token: string): number => Number(token.slice(token.lastIndexOf(' ') + 1))
+
 /**
  * KEYS: workers, fence, leases. ARGV: owner, time to live (ms), 1 = take what is free, leases to take first. Returns
  * the share, then number and token of each lease.
@@ -79,13 +82,19 @@ export class RedisLeases {
   private readonly leaseKeys: string[]
   /** The leases of this worker before Redis was away: it takes these first, since it knows most of their shards. */
   private before: readonly number[] = []
+  private tokens: ReadonlySet<string> = new Set()
+  private newestFence = 0
 
-  /** `owner` is unique to this run of the worker: it differs after a restart. */
+  /**
+   * `owner` is unique to this run of the worker: it differs after a restart. `onSetBack` is called when numbers of leases
+   * are given out again: Redis has lost what it had, or the newest of it.
+   */
   constructor(
     private readonly redis: Redis,
     private readonly keys: RedisKeys,
     readonly owner: string,
     private readonly ttlMs: number,
+    private readonly onSetBack: () => void = () => {},
   ) {
     this.leaseKeys = Array.from({ length: LEASES }, (_, lease) => keys.lease(lease))
   }
@@ -104,7 +113,18 @@ export class RedisLeases {
       held.push({ lease: Number(parts[at]), token })
     }
     if (held.length > 0) this.before = held.map(({ lease }) => lease)
+    this.noteFences(held.map(({ token }) => token))
     return { share: Number(parts[0] ?? 0), held }
+  }
+
+  private noteFences(tokens: readonly string[]): void {
+    const acquired = tokens.filter(token => !this.tokens.has(token)).map(fenceOf)
+    if (acquired.some(fence => fence <= this.newestFence)) {
+      this.newestFence = 0
+      this.onSetBack()
+    }
+    this.newestFence = Math.max(this.newestFence, ...acquired)
+    this.tokens = new Set(tokens)
   }
 
   async release({ lease, token }: HeldLease): Promise<void> {

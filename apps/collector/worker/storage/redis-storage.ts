@@ -98,7 +98,11 @@ export class RedisWorkerStorage implements WorkerStorage {
       forgetDown: serverIds => this.outbox.forgetDown(serverIds),
     }
     this.leases = new LeaseFollower({
-      store: new RedisLeases(redis, keys, owner, LEASE_MS),
+      store: new RedisLeases(redis, keys, owner, LEASE_MS, () =>
+        log.error(
+          'Redis has lost what it had, or the newest of it: alerts of which it knows nothing any more stay open at the hub until somebody closes them there',
+        ),
+      ),
       periodMs: LEASE_RENEW_MS,
       shardCount: limits.stateShards,
       onAcquired: held => this.acquired(held),
