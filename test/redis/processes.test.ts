@@ -289,6 +289,9 @@ describe('two of each', () => {
       expect((await admin(worker, 'POST', '/reload/rules')).status).toBe(503)
       expect((await admin(worker, 'DELETE', `/agents/${id('nobody')}`)).status).toBe(503)
       expect((await admin(worker, 'DELETE', `/companies/${id('nobody')}/data`)).status).toBe(503)
+      for (const path of ['/status', `/companies/${company}/summary`])
+        for (const { status } of await Promise.all([1, 2, 3, 4].map(() => admin(worker, 'GET', path))))
+          expect(status).toBe(503)
     }
     // Agents and their tokens come from the hub; only the bus is missing.
     const late = await site.startIngest()
@@ -324,6 +327,12 @@ describe('two of each', () => {
       return lengths.reduce((sum, length) => sum + length, 0)
     }
     await until('an event of each', async () => (await waiting()) === fleet.length)
+    // Each tells of what waits in the shards of both.
+    for (const worker of workers)
+      await until(
+        'the worker to count them',
+        async () => (await admin(worker, 'GET', '/status')).body.data.outbox_depth === fleet.length,
+      )
     await workers[1]!.kill()
     expect((await admin(workers[0]!, 'DELETE', `/companies/${tenant}/data`)).status).toBe(200)
     // Those of the shards that it had are there still.

@@ -187,7 +187,7 @@ test('[BUS-005] entries that were fetched before the connection broke are not ta
   ownRedis.disconnect()
 })
 
-test('a server that has no memory left is a full bus', async () => {
+test('a server that has no memory left is a full bus, until it has some', async () => {
   const small = await startTestRedis({ maxMemory: 1 })
   const narrow = openRedis({
     address: plainAddress(small.url),
@@ -204,6 +204,10 @@ test('a server that has no memory left is a full bus', async () => {
     onError: () => {},
   })
   expect(await writer.publish(SERVER, entry(1))).toBe('full')
+  expect((await writer.stats()).isFull).toBe(true)
+  await small.client.config('SET', 'maxmemory', '0')
+  expect((await writer.stats()).isFull).toBe(false)
+  expect(await writer.publish(SERVER, entry(1))).toBeNull()
   narrow.disconnect()
   await small.close()
 })

@@ -5,6 +5,7 @@ import { collectorStatusPath } from '../../../core/admin-api/status.ts'
 import { type AdminRoute, createAdminApp } from '../../admin-api/admin-app.ts'
 import { errorResponse } from '../../admin-api/admin-error.ts'
 import { SamplesUnavailable } from '../worker/samples/samples-client.ts'
+import { StorageAway } from '../worker/storage/worker-storage.ts'
 import { pushAgent, revokeAgent } from './agents.ts'
 import type { AdminDeps } from './deps.ts'
 import { purgeData } from './purge.ts'
@@ -35,6 +36,8 @@ export const createCollectorAdmin = (deps: AdminDeps) =>
     routes: routesOf(deps),
     onRequest: deps.onRequest,
     onError: deps.onError,
-    faultOf: error =>
-      error instanceof SamplesUnavailable ? errorResponse('unavailable', 'the samples store does not answer') : null,
+    faultOf: error => {
+      if (error instanceof SamplesUnavailable) return errorResponse('unavailable', 'the samples store does not answer')
+      return error instanceof StorageAway ? errorResponse('unavailable', 'Redis does not answer') : null
+    },
   })

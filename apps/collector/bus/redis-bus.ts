@@ -124,6 +124,8 @@ export class RedisBusWriter implements BusWriter {
   private pendingBytes = 0
   private flushing: Promise<void> | null = null
   private isFailing = false
+  /** Redis took no batch, last time, for want of memory. */
+  private isOutOfMemory = false
   private readonly pace: CommitPace
   /** When the age of what waits is looked at next, on the monotonic clock. */
   private ageCheckAtMs = 0
@@ -190,6 +192,7 @@ export class RedisBusWriter implements BusWriter {
     }
     try {
       const lasts = await PUBLISH.run(redis, scriptKeys, args)
+      this.isOutOfMemory = false
       if (!Array.isArray(lasts)) return 'full'
       if (checksAge) this.ageCheckAtMs = performance.now() + AGE_CHECK_MS
       await whenReplicated(redis, replicas)
@@ -200,15 +203,27 @@ export class RedisBusWriter implements BusWriter {
       return null
     } catch (error) {
       const cause = redisCause(error)
-      if (cause.startsWith('OOM')) return 'full'
+      this.isOutOfMemory = cause.startsWith('OOM')
+      if (this.isOutOfMemory) return 'full'
       if (!this.isFailing) onError(cause)
       this.isFailing = true
       return 'failed'
     }
   }
 
+  /** Who is not ready is sent no batch that could show that there is memory again. */
+  private async lookForMemory(): Promise<void> {
+    const { redis, keys } = this.options
+    this.isOutOfMemory = await redis.set(keys.replicationMark, '1').then(
+      () => false,
+      error => redisCause(error).startsWith('OOM'),
+    )
+  }
+
   async stats(): Promise<BusStats> {
-    return busStats(this.options.redis, this.options.keys, this.options)
+    if (this.isOutOfMemory) await this.lookForMemory()
+    const stats = await busStats(this.options.redis, this.options.keys, this.options)
+    return { ...stats, isFull: stats.isFull || this.isOutOfMemory }
   }
 
   async close(): Promise<void> {

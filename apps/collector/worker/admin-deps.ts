@@ -118,8 +118,8 @@ function registryCalls(sources: Sources): AdminDeps['registry'] {
     },
     summary: async companyId => {
       const { agentsTotal } = registry.companySummary(companyId, () => false)
-      const elsewhere = storage.others ? storage.others.online(companyId) : 0
-      const online = Math.min(agentsTotal, (await shards.online(companyId)) + (await elsewhere))
+      const [own, elsewhere] = await Promise.all([shards.online(companyId), storage.others?.online(companyId) ?? 0])
+      const online = Math.min(agentsTotal, own + elsewhere)
       return { agentsTotal, online, offline: agentsTotal - online }
     },
   }

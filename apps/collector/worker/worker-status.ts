@@ -94,6 +94,7 @@ export class WorkerStatus {
       firing: sum(status => status.firing),
       noData: sum(status => status.noData),
       flapping: sum(status => status.flapping),
+      outboxDepth: this.storage.outbox.outboxDepth(),
       setAside: this.sender?.setAsideCount ?? 0,
       retention: this.retention?.last ?? null,
     }
@@ -113,7 +114,7 @@ export class WorkerStatus {
       role: this.deps.role,
       startedAtMs: this.startedAtMs,
       busLag: sum(counts => counts.lag ?? 0),
-      outboxDepth: this.storage.outbox.outboxDepth(),
+      outboxDepth: sum(counts => counts.outboxDepth ?? 0),
       outboxSetAside: sum(counts => counts.setAside ?? 0),
       agentsOnline: sum(counts => counts.online),
       rules: this.feeds && {

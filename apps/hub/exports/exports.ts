@@ -39,7 +39,7 @@ import {
   filterSchema,
 } from './export-resources.ts'
 
-/** What a company may have under way and ready at a time. */
+/** What a company may have under way and ready at a time, beside those of its schedules. */
 const EXPORTS_MAX = 100
 const exportStates = ['queued', 'running', 'ready', 'failed', 'expired'] as const
 
@@ -215,7 +215,8 @@ export async function requestExport(
   const exportId = await inTransaction(hub.database.db, async tx => {
     await lockCompany(tx, companyId)
     const [kept] = await tx.db.execute<{ count: number }>(sql`
-      select count(*)::int as count from exports where company_id = ${companyId} and state in ('queued', 'running', 'ready')`)
+      select count(*)::int as count from exports
+      where company_id = ${companyId} and schedule_id is null and state in ('queued', 'running', 'ready')`)
     if ((kept?.count ?? 0) >= EXPORTS_MAX) throw invalidField('limit', 'exports_kept', { max: EXPORTS_MAX })
     const made = await insertExport(hub, tx, {
       ...checked,

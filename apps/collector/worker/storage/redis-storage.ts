@@ -20,7 +20,14 @@ import type { ServerAlerting, ShardStatus } from '../evaluation/shard-messages.t
 import { isValuesOfWorker, type SampleHold } from '../samples/samples-messages.ts'
 import { answerServerQuestion } from '../samples/samples-of-all.ts'
 import { LeaseFollower } from './lease-follower.ts'
-import type { GroupStore, OtherWorkers, StorageParts, WorkerCounts, WorkerStorage } from './worker-storage.ts'
+import {
+  type GroupStore,
+  type OtherWorkers,
+  StorageAway,
+  type StorageParts,
+  type WorkerCounts,
+  type WorkerStorage,
+} from './worker-storage.ts'
 
 const POLL_MS = 1_000
 const LEASE_RENEW_MS = 2_000
@@ -53,6 +60,10 @@ const isCounts = (value: unknown): value is WorkerCounts =>
   ['online', 'pending', 'firing', 'noData', 'flapping'].every(
     name => name in value && typeof Reflect.get(value, name) === 'number',
   )
+
+const away = (error: unknown): never => {
+  throw new StorageAway(redisCause(error), { cause: error })
+}
 
 export class RedisWorkerStorage implements WorkerStorage {
   readonly shards: WorkerStorage['shards']
@@ -120,24 +131,29 @@ export class RedisWorkerStorage implements WorkerStorage {
     this.others = {
       isOwn: serverId => this.ownedShards().includes(shardOfServer(serverId)),
       ownShards: () => this.ownedShards().length,
-      samples: async asked => (await this.questions.ask({ kind: 'samples', asked }, 'first', SAMPLES_WAIT_MS))[0],
+      samples: async asked => (await this.ask({ kind: 'samples', asked }, 'first', SAMPLES_WAIT_MS))[0],
       companyValues: async (companyId, metric, sinceMs) => {
         const asked = { kind: 'companyValues', companyId, metric, sinceMs } as const
-        return (await this.questions.ask(asked, 'all', SAMPLES_WAIT_MS)).filter(isValuesOfWorker)
+        return (await this.ask(asked, 'all', SAMPLES_WAIT_MS)).filter(isValuesOfWorker)
       },
       alerting: async serverId => {
-        const [answer] = await this.questions.ask({ kind: 'alerting', serverId }, 'first')
+        const [answer] = await this.ask({ kind: 'alerting', serverId }, 'first')
         return isAlerting(answer) ? answer : null
       },
       online: async companyId => {
-        const answers = await this.questions.ask({ kind: 'online', companyId }, 'all')
+        const answers = await this.ask({ kind: 'online', companyId }, 'all')
         return answers.reduce((sum: number, count) => sum + (typeof count === 'number' ? count : 0), 0)
       },
-      counts: async () => (await this.questions.ask({ kind: 'counts' }, 'all')).filter(isCounts),
+      counts: async () => (await this.ask({ kind: 'counts' }, 'all')).filter(isCounts),
       reload: async feed => {
-        await this.questions.ask({ kind: 'reload', feed }, 'all', RELOAD_WAIT_MS)
+        await this.ask({ kind: 'reload', feed }, 'all', RELOAD_WAIT_MS)
       },
     }
+  }
+
+  /** Throws StorageAway while Redis does not answer. */
+  private ask(...asked: Parameters<RedisQuestions['ask']>): Promise<unknown[]> {
+    return this.questions.ask(...asked).catch(away)
   }
 
   private ownedShards(): number[] {
@@ -179,7 +195,7 @@ export class RedisWorkerStorage implements WorkerStorage {
   }
 
   async lag(statuses: readonly ShardStatus[], samplesLag: number): Promise<number> {
-    const heads = await readHeads(this.options.redis, this.options.keys)
+    const heads = await readHeads(this.options.redis, this.options.keys).catch(away)
     const unevaluated = statuses.reduce(
       (sum, { partition, position }) => sum + Math.max(0, heads[partition]! - position),
       0,

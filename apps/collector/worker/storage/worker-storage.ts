@@ -32,6 +32,9 @@ export type GroupStore = {
   forgetDown(serverIds: readonly string[]): Soon<void>
 }
 
+/** What the workers share does not answer. */
+export class StorageAway extends Error {}
+
 /** The counts of one worker's shards for /status, and its last retention sweep. */
 export type WorkerCounts = {
   readonly online: number
@@ -43,6 +46,8 @@ export type WorkerCounts = {
    * Batches on the bus that were not taken by evaluation, or cannot be queried yet; a worker of before does not say.
    */
   readonly lag?: number
+  /** Events that wait for the hub; a worker of before does not say. */
+  readonly outboxDepth?: number
   /** Alert keys and companies whose events are set aside; a worker of before does not say. */
   readonly setAside?: number
   readonly retention: RetentionStatus | null
