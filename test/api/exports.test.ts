@@ -41,6 +41,8 @@ async function exported(body: Json, by: Tenant = own): Promise<{ shown: Json; te
   return { shown, text: bytes.toString() }
 }
 
+const daily = { name: 'Night', resource: 'servers', every: 'day', at: '02:30', time_zone: 'Europe/Berlin' }
+
 describe('exports', () => {
   test('[RES-271] [RES-274] an export holds exactly the rows that the list gives, and none of another company', async () => {
     const tenant = await hub.tenant()
@@ -159,6 +161,22 @@ describe('exports', () => {
     expect((await download(shown.id, auditor.token)).status).toBe(403)
   })
 
+  test('those of schedules leave room for exports by hand, of which a company keeps a hundred', async () => {
+    const tenant = await hub.tenant()
+    const { shown } = await exported({ resource: 'servers' }, tenant)
+    const insert = (count: number, scheduleId: string) => sql`
+      insert into exports (id, company_id, resource, format, filters, options, requested_by, permissions, recipients,
+        schedule_id, state, created_at, expires_at)
+      select gen_random_uuid(), company_id, resource, format, filters, options, requested_by, permissions, recipients,
+        nullif(${scheduleId}, '')::uuid, 'ready', created_at, expires_at from exports, generate_series(1, ${count}::int)
+      where id = ${shown.id}`
+    await insert(150, (await tenant.call('POST', '/exports/schedules', daily)).body.data.id)
+    expect((await tenant.call('POST', '/exports', { resource: 'servers', format: 'csv' })).status).toBe(202)
+    await insert(98, '')
+    const refused = await tenant.call('POST', '/exports', { resource: 'servers', format: 'csv' })
+    expect([refused.status, Object.keys(refused.body.errors)]).toEqual([422, ['limit']])
+  })
+
   test('[RES-276] after its time an export is over, and its content gone', async () => {
     const { shown } = await exported({ resource: 'servers' })
     expect(Date.parse(shown.expires_at) - Date.now()).toBeGreaterThan(6.9 * 86_400_000)
@@ -213,8 +231,6 @@ describe('exports', () => {
 })
 
 describe('schedules', () => {
-  const daily = { name: 'Night', resource: 'servers', every: 'day', at: '02:30', time_zone: 'Europe/Berlin' }
-
   test('[RES-278] the local time comes once a day, also when clocks change', async () => {
     const { db } = hub.hub.database
     const runs = async (when: Parameters<typeof nextRunAfter>[1], from: string, count: number) => {

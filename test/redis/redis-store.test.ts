@@ -3,7 +3,13 @@
 import { afterAll, expect, spyOn, test } from 'bun:test'
 import { plainAddress } from '../../apps/collector/store/redis/redis-address.ts'
 import { RedisShared } from '../../apps/collector/store/redis/redis-announcements.ts'
-import { openRedis, RedisScript, redisCause, whenReady } from '../../apps/collector/store/redis/redis-client.ts'
+import {
+  openRedis,
+  RedisScript,
+  readWhenReady,
+  redisCause,
+  whenReady,
+} from '../../apps/collector/store/redis/redis-client.ts'
 import { redisKeys } from '../../apps/collector/store/redis/redis-keys.ts'
 import { RedisLeases } from '../../apps/collector/store/redis/redis-lease-assignment.ts'
 import { RedisOutboxStore } from '../../apps/collector/store/redis/redis-outbox.ts'
@@ -172,6 +178,23 @@ test('an operator is told of a Redis that does not keep what it acknowledges, or
     'the user default may not ZADD, XADD keys of the collector',
   ])
   await redis.call('ACL', 'SETUSER', 'default', '+@all')
+})
+
+test('what a start needs is read again when the connection breaks meanwhile; what the server refuses ends it, in words', async () => {
+  const { server, redis, close } = await openTestRedis()
+  await redis.set('key', 'value')
+  let tries = 0
+  const read = async (): Promise<string | null> => {
+    if (++tries === 1) await server.kill()
+    const found = redis.get('key')
+    if (tries === 1) await found.catch(() => server.start())
+    return found
+  }
+  expect(await readWhenReady(redis, read)).toBe('value')
+  expect(tries).toBe(2)
+  await redis.call('ACL', 'SETUSER', 'default', '-get')
+  await expect(readWhenReady(redis, read)).rejects.toThrow('Redis refuses what a start needs: NOPERM')
+  await close()
 })
 
 test('what waits in the outboxes of all shards is counted with one command', async () => {

@@ -168,7 +168,9 @@ describe('a Redis that cuts and forgets', () => {
     await until('the shards to be shared out', async () => (await site.shares()) === '32,32', 40_000)
     // Alerts of before stay open at the hub: nobody knows of them here.
     for (const { logLines } of [first, second])
-      await until('the worker to say so', () => logLines.some(({ msg }) => msg.startsWith('Redis has lost what it had')))
+      await until('the worker to say so', () =>
+        logLines.some(({ msg }) => msg.startsWith('Redis has lost what it had')),
+      )
     site.clock.advance(1000)
     await until(
       'new alerts',

@@ -125,6 +125,20 @@ export function whenReady(redis: Redis): Promise<void> {
   return new Promise(resolve => redis.once('ready', () => resolve()))
 }
 
+/** Reads what a start needs, again whenever the connection breaks meanwhile. Throws what the server refuses. */
+export async function readWhenReady<T>(redis: Redis, read: () => Promise<T>): Promise<T> {
+  for (;;) {
+    await whenReady(redis)
+    try {
+      return await read()
+    } catch (error) {
+      const isBroken =
+        redis.status !== 'ready' || (error instanceof Error && error.name === 'MaxRetriesPerRequestError')
+      if (!isBroken) throw new Error(`Redis refuses what a start needs: ${redisCause(error)}`)
+    }
+  }
+}
+
 /** The longest wait for replicas: what is late counts as not replicated, and is told or sent again. */
 const REPLICAS_WAIT_MS = 1_000
 

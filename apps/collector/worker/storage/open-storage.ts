@@ -12,7 +12,7 @@ import {
 } from '../../store/process-heartbeats.ts'
 import { lockFile } from '../../store/process-lock.ts'
 import type { RedisAddress } from '../../store/redis/redis-address.ts'
-import { isOfSentinels, openRedis, toldTo, whenReady } from '../../store/redis/redis-client.ts'
+import { isOfSentinels, openRedis, readWhenReady, toldTo, whenReady } from '../../store/redis/redis-client.ts'
 import { redisKeys } from '../../store/redis/redis-keys.ts'
 import { RedisRegistryStore } from '../../store/redis/redis-registry-store.ts'
 import { durabilityFaults, logRedisFaults } from '../../store/redis/redis-setup-faults.ts'
@@ -91,7 +91,7 @@ async function openOnRedis(config: WorkerConfig, address: RedisAddress, log: Log
   ]
   logRedisFaults(redis, faults, log)
   const registry = new RedisRegistryStore(redis, keys)
-  await registry.poll()
+  await readWhenReady(redis, () => registry.poll())
   const storage = await RedisWorkerStorage.open({
     redis,
     keys,

@@ -10,7 +10,7 @@ import { readHeads } from '../../bus/redis-bus.ts'
 import type { RedisAddress } from '../../store/redis/redis-address.ts'
 import { RedisShared } from '../../store/redis/redis-announcements.ts'
 import type { openRedis } from '../../store/redis/redis-client.ts'
-import { redisCause } from '../../store/redis/redis-client.ts'
+import { readWhenReady, redisCause } from '../../store/redis/redis-client.ts'
 import { RedisFeedStore } from '../../store/redis/redis-feed-store.ts'
 import { LEADER, type RedisKeys } from '../../store/redis/redis-keys.ts'
 import { type HeldLease, LEASE_MS, RedisLeases } from '../../store/redis/redis-lease-assignment.ts'
@@ -87,7 +87,7 @@ export class RedisWorkerStorage implements WorkerStorage {
   /** Resolves once the tombstones in force are read. */
   static async open(options: RedisWorkerStorageOptions): Promise<RedisWorkerStorage> {
     const storage = new RedisWorkerStorage(options)
-    await storage.tombstones.poll()
+    await readWhenReady(options.redis, () => storage.tombstones.poll())
     return storage
   }
 
