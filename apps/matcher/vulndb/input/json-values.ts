@@ -13,6 +13,7 @@ const DEPTH_MAX = 64
 const VALUE_BYTES_MAX = 256 * 1024 * 1024
 const [QUOTE, BACKSLASH, COMMA, COLON] = [0x22, 0x5c, 0x2c, 0x3a]
 const [OPEN_OBJECT, OPEN_ARRAY, CLOSE_OBJECT, CLOSE_ARRAY] = [0x7b, 0x5b, 0x7d, 0x5d]
+const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf]
 const isBlank = (byte: number): boolean => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
 
 export class JsonSplitter {
@@ -28,6 +29,8 @@ export class JsonSplitter {
   private readonly keys: string[] = []
   private readonly brackets: number[] = []
   private isStarted = false
+  /** Something was opened and closed at the outermost level. */
+  private isEnded = false
 
   constructor(private readonly level: 0 | 1 | 2) {}
 
@@ -81,6 +84,12 @@ export class JsonSplitter {
 
   private begin(byte: number, at: number, from: number): number {
     if (this.isCollecting) return from
+    // One document, whose values are cut out, and nothing around it but a byte order mark.
+    if (this.depth === 0 && this.level > 0) {
+      const isBracket = byte === OPEN_OBJECT || byte === OPEN_ARRAY
+      if (this.isEnded || !(isBracket || BYTE_ORDER_MARK.includes(byte))) throw new SourceRefused('it is no JSON')
+      return from
+    }
     if (this.isValueLevel()) {
       // A record is an object; a text of words would be as many values.
       if (this.depth === 0 && byte !== OPEN_OBJECT && byte !== OPEN_ARRAY) throw new SourceRefused('it is no JSON')
@@ -124,6 +133,7 @@ export class JsonSplitter {
     const isMatching = (this.brackets[this.depth] === OPEN_OBJECT) === (byte === CLOSE_OBJECT)
     if (!isMatching) throw new SourceRefused('it is no JSON')
     this.isAfterColon = false
+    this.isEnded ||= this.depth === 0
   }
 
   private take(chunk: Uint8Array, from: number, to: number): string {
