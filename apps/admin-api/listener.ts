@@ -7,6 +7,7 @@ import { fetchHandler } from '../http/fetch-handler.ts'
 import type { Refusal } from '../http/http-connection.ts'
 import { assertPortIsFree, type Certificate, listenHttp } from '../http/http-listener.ts'
 import { IDLE_SECONDS } from '../http/idle-seconds.ts'
+import { serveAddress } from '../http/serve-address.ts'
 import { errorResponse } from './admin-error.ts'
 
 type AdminListener = {
@@ -44,14 +45,16 @@ export function startAdminListener(
   const { hostname, port } = splitAddress(config['admin.listen'])
   const certificate = certificateOf(config)
   const scheme = certificate ? 'https' : 'http'
-  if (certificate) assertPortIsFree(hostname, port)
-  const listener = listenHttp({
-    hostname,
-    port,
-    certificate,
-    idleSeconds: IDLE_SECONDS.admin,
-    handle: fetchHandler({ scheme, fetch: handle, refuse }),
-    refuse,
+  const listener = serveAddress('admin.listen', config['admin.listen'], () => {
+    if (certificate) assertPortIsFree(hostname, port)
+    return listenHttp({
+      hostname,
+      port,
+      certificate,
+      idleSeconds: IDLE_SECONDS.admin,
+      handle: fetchHandler({ scheme, fetch: handle, refuse }),
+      refuse,
+    })
   })
   return {
     url: urlOf(scheme, hostname, listener.port),

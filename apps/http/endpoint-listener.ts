@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
 import type { Logger } from 'pino'
-import { codeOf, isLoopback, listenAdvice, splitAddress, urlOf } from '../../core/config/address.ts'
+import { isLoopback, splitAddress, urlOf } from '../../core/config/address.ts'
 import { ApiError, badRequest, errorResponse } from './api-error.ts'
 import { discardBody, isBrokenOff } from './body-limits.ts'
 import { assertPortIsFree, type Certificate, listenHttp } from './http-listener.ts'
@@ -11,6 +11,7 @@ import type { IncomingRequest } from './http-request.ts'
 import type { AnyResponse } from './http-response.ts'
 import { http2Connection } from './http2-connection.ts'
 import { IDLE_SECONDS } from './idle-seconds.ts'
+import { serveAddress } from './serve-address.ts'
 
 /** How long `stop` waits for requests under way. */
 const STOP_GRACE_MS = 3_000
@@ -96,12 +97,7 @@ async function notFound(parts: EndpointListenerParts, request: IncomingRequest):
 
 /** Throws when another process has the port. */
 function claimPort(hostname: string, port: number): void {
-  try {
-    assertPortIsFree(hostname, port)
-  } catch (error) {
-    const reason = listenAdvice(codeOf(error)) ?? 'the system refuses'
-    throw new Error(`cannot serve on ${hostname}:${port}: ${reason}`)
-  }
+  serveAddress('listen', `${hostname}:${port}`, () => assertPortIsFree(hostname, port))
 }
 
 const pathOf = (request: IncomingRequest): string => new URL(request.url).pathname

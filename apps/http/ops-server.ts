@@ -3,6 +3,7 @@ import { splitAddress, urlOf } from '../../core/config/address.ts'
 import { answersToHost, hostRefusal } from '../../core/network/host-header.ts'
 import { listenHttp } from './http-listener.ts'
 import { IDLE_SECONDS } from './idle-seconds.ts'
+import { serveAddress } from './serve-address.ts'
 
 /** A part that must work before the process can do its job. */
 export type ReadyPart = { readonly name: string; readonly isReady: () => boolean | Promise<boolean> }
@@ -74,5 +75,6 @@ export function startConfiguredOps(
   parts: readonly ReadyPart[],
 ): OpsServer | null {
   const listen = config['ops.listen']
-  return listen === null ? null : startOpsServer(listen, config['ops.allowed_hosts'], metrics, parts)
+  if (listen === null) return null
+  return serveAddress('ops.listen', listen, () => startOpsServer(listen, config['ops.allowed_hosts'], metrics, parts))
 }

@@ -18,8 +18,8 @@ export const isLoopback = (hostname: string): boolean =>
 export const isWildcard = (hostname: string): boolean => ['0.0.0.0', '::', '[::]'].includes(hostname)
 
 /** What an operator can do when listening on an address failed with this system error code; null for other codes. */
-export function listenAdvice(code: unknown): string | null {
-  if (code === 'EADDRINUSE') return 'another process has the port; stop that one, or change listen'
+export function listenAdvice(code: unknown, key = 'listen'): string | null {
+  if (code === 'EADDRINUSE') return `another process has the port; stop that one, or change ${key}`
   if (code === 'EACCES') return 'a port below 1024 needs the capability CAP_NET_BIND_SERVICE'
   if (code === 'EADDRNOTAVAIL') return 'this host has no such address'
   return null

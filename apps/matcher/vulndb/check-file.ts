@@ -1,6 +1,6 @@
 // Whether a file is a whole vulnerability database of this program's form, before anything is matched with it: after an
 // import (MAT-071), and with every row looked at when it came from elsewhere (MAT-067 to 069).
-import { Database } from 'bun:sqlite'
+import { Database, SQLiteError } from 'bun:sqlite'
 import type { Rule } from '../../../core/matching/advisory.ts'
 import { compareText, sha256 } from './rules-text.ts'
 import { FILE_FORMAT, isOwnSchema } from './schema.ts'
@@ -124,6 +124,9 @@ function check(path: string, areRowsRead: boolean): number {
     checkWhole(database)
     if (areRowsRead) checkRows(database)
     return checkVersion(database)
+  } catch (error) {
+    const isDamaged = error instanceof SQLiteError && /^SQLITE_(NOTADB|CORRUPT)/.test(error.code ?? '')
+    throw isDamaged ? new SourceRefused('it is no vulnerability database, or a damaged one') : error
   } finally {
     database.close()
   }

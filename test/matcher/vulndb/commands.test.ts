@@ -253,6 +253,14 @@ describe('bundles', () => {
     await ok(['update', '--source', `debian=${join(scratch.path, 'one.json')}`, '--data-dir', data])
     const file = join(data, 'vulndb', `${TODAY + 1}.sqlite`)
     await ok(['verify', file])
+    const [whole, cut] = [readFileSync(file), join(scratch.path, 'cut.sqlite')]
+    for (const bytes of [
+      whole.subarray(0, whole.length - 10_000),
+      Buffer.concat([whole.subarray(0, 100), Buffer.alloc(50_000, 7)]),
+    ]) {
+      writeFileSync(cut, bytes)
+      await refused(['verify', cut], 'it is no vulnerability database, or a damaged one')
+    }
     const { Database } = await import('bun:sqlite')
     const database = new Database(file)
     database.run(`update affected set rules = '[{"vuln":"CVE-1"}]'`)

@@ -5,7 +5,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect as connectTls } from 'node:tls'
 import { isKnownToken } from '../../../apps/admin-api/authorize.ts'
+import { startAdminListener } from '../../../apps/admin-api/listener.ts'
 import { loadCollectorConfig, workerKeys } from '../../../apps/collector/config.ts'
+import { createCollectorMetrics } from '../../../apps/collector/telemetry.ts'
+import { startConfiguredOps } from '../../../apps/http/ops-server.ts'
 import { firstCertificate, secondCertificate, type TestCertificate } from '../../ingest/certificates.ts'
 import { id } from '../../ingest/scripted-hub.ts'
 import { until } from '../../support/until.ts'
@@ -24,6 +27,18 @@ test('[ADM-009] the admin API is served on loopback unless told otherwise, and b
   // Only whether the files are there is asked here; what is in them, when they are served with.
   const files = { 'tls.cert_file': import.meta.path, 'tls.key_file': import.meta.path }
   expect(faultsOf({ 'admin.listen': '10.0.0.5:8082', ...files })).toEqual([])
+})
+
+test('an address that another process has is told of with its key, that of the ops listener too', async () => {
+  const taken = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response() })
+  const address = `127.0.0.1:${taken.port}`
+  const told = (key: string): string =>
+    `${key}: cannot serve on ${address}: another process has the port; stop that one, or change ${key}`
+  const admin = { 'admin.listen': address, 'tls.cert_file': null, 'tls.key_file': null }
+  expect(() => startAdminListener(admin, () => new Response())).toThrow(told('admin.listen'))
+  const ops = { 'ops.listen': address, 'ops.allowed_hosts': [] }
+  expect(() => startConfiguredOps(ops, createCollectorMetrics('1.2.3', 'all'), [])).toThrow(told('ops.listen'))
+  await taken.stop()
 })
 
 test('[ADM-008] every token is compared in full, by digests of one length, whatever was presented and whichever fits', () => {
