@@ -9,6 +9,17 @@ export const isInForce = ({ untilMs }: Tombstone, nowMs: number): boolean => now
 
 const nameOf = (companyId: string, serverId: string | null): string => `${companyId} ${serverId ?? ''}`
 
+/** Both lists as one: of each tenant the tombstone that ends last. */
+export function mergeTombstones(some: readonly Tombstone[], others: readonly Tombstone[]): Tombstone[] {
+  const last = new Map<string, Tombstone>()
+  for (const tombstone of [...some, ...others]) {
+    const name = nameOf(tombstone.companyId, tombstone.serverId)
+    const known = last.get(name)
+    if (!known || known.untilMs < tombstone.untilMs) last.set(name, tombstone)
+  }
+  return [...last.values()]
+}
+
 /** Tombstones by their tenants: many are looked at as fast as one. */
 export class TombstoneSet {
   private readonly until = new Map<string, number>()

@@ -163,10 +163,28 @@ describe('a Redis that cuts and forgets', () => {
     expect([...first.failures, ...second.failures]).toEqual([])
   })
 
-  test('a Redis that lost everything is begun anew, with what comes from then on', async () => {
+  test('a Redis that lost everything is begun anew from what each worker knows: alerts of before end, and open again', async () => {
+    const before = Array.from({ length: 5 }, (_, at) => (at % 2 === 0 ? 'alert.opened' : 'alert.resolved'))
+    await until('the alerts', async () => {
+      site.clock.advance(1000)
+      await site.send(servers, 90)
+      return allOf(servers, before.join())
+    })
     await site.server.client.flushall()
     await until('the shards to be shared out', async () => (await site.shares()) === '32,32', 40_000)
-    // Alerts of before stay open at the hub: nobody knows of them here.
+    for (const { logLines } of [first, second])
+      await until('the worker to say so', () =>
+        logLines.some(({ msg }) => msg.startsWith('Redis has lost what it had')),
+      )
+    await until(
+      'the alerts to end',
+      async () => {
+        site.clock.advance(1000)
+        await site.send(servers, 10)
+        return allOf(servers, [...before, 'alert.resolved'].join())
+      },
+      40_000,
+    )
     for (const { logLines } of [first, second])
       await until('the worker to say so', () =>
         logLines.some(({ msg }) => msg.startsWith('Redis has lost what it had')),
@@ -177,7 +195,7 @@ describe('a Redis that cuts and forgets', () => {
       async () => {
         site.clock.advance(1000)
         await site.send(servers, 90)
-        return servers.every(server => site.typesOf(server).length > 4)
+        return allOf(servers, [...before, 'alert.resolved', 'alert.opened'].join())
       },
       40_000,
     )

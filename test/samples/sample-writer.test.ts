@@ -255,7 +255,7 @@ describe('the sample writer', () => {
     writer.setTombstones([
       { companyId: COMPANY, serverId: server(4), untilMs },
       { companyId: OTHER_COMPANY, serverId: null, untilMs },
-      { companyId: COMPANY, serverId: server(5), untilMs: Date.now() - 1 },
+      { companyId: COMPANY, serverId: server(5), untilMs: NOW - MINUTE_MS },
     ])
     await send(COMPANY, server(4))
     await writer.flush()
@@ -269,6 +269,7 @@ describe('the sample writer', () => {
     const bus = openBus()
     let isCut = true
     let asked = 0
+    let endedMs = 0
     const writer = new SampleWriter({
       store,
       bus: bus.openReader(),
@@ -279,13 +280,15 @@ describe('the sample writer', () => {
       readTombstones: async () => {
         asked++
         if (isCut) throw new Error('the connection was closed')
-        return [{ companyId: COMPANY, serverId: server(4), untilMs: Date.now() + MINUTE_MS }]
+        // It has ended by now, and is known still.
+        return [{ companyId: COMPANY, serverId: server(4), untilMs: endedMs }]
       },
     })
     for (const index of [4, 5]) {
       const entry = entryOf(COMPANY, server(index), [{ metric: 'cpu_usage_percent', points: [[NOW - MINUTE_MS, 1]] }])
       expect(await bus.writer.publish(server(index), entry)).toBeNull()
     }
+    endedMs = Date.now() + 1
     const running = writer.run()
     ends.push(async () => {
       writer.abort()

@@ -9,6 +9,9 @@ import type { QuietPresence } from '../../../core/alerting/state/evaluation-stat
 /** A journal record with the position on the bus up to which the shard was evaluated when it was made. */
 export type PlacedRecord = { readonly position: number; readonly record: JournalRecord }
 
+/** What a worker knows of a shard that it evaluated: a snapshot at the beginning of the bus, and the keys it needs. */
+export type KnownShard = { readonly snapshot: Uint8Array; readonly keys: readonly string[] }
+
 /** A snapshot that is written and synced but not in force yet. */
 export type WrittenSnapshot = { readonly publish: () => void; readonly discard: () => void }
 

@@ -45,12 +45,26 @@ function failureText(error: unknown, language: Language): string | null {
   return `${text}${named.length > 0 ? ` (${named.join(', ')})` : ''}`.slice(0, ERROR_MAX)
 }
 
+/** Another job has ended what this one works on: two of a run may go on beside each other. */
+class ApplyEnded extends Error {}
+
+/** Locks the run; throws when the apply that this job began has ended meanwhile. */
+async function lockApply(tx: Tx, run: Run): Promise<void> {
+  const [locked] = await tx.db
+    .select({ queuedAt: iacRuns.queuedAt })
+    .from(iacRuns)
+    .where(eq(iacRuns.id, run.id))
+    .for('update')
+  if (!locked?.queuedAt || locked.queuedAt.getTime() !== run.queuedAt?.getTime()) throw new ApplyEnded()
+}
+
 async function applyItem(hub: Hub, run: Run, item: Item, applier: Applier): Promise<void> {
   const kind = manifestKind(item.kind)
   if (kind === null) throw new ItemFailure(`there is no kind ${item.kind} any more`)
   await inTransaction(hub.database.db, async tx => {
     const within = hubWithin(hub, tx)
     await lockCompany(tx, item.companyId)
+    await lockApply(tx, run)
     // Applies of several runs go one after the other over a resource, whatever it locks itself.
     await tx.db.execute(
       sql`select pg_advisory_xact_lock(hashtextextended(${`iac ${item.companyId} ${item.kind} ${item.name}`}, 0))`,
@@ -80,6 +94,7 @@ async function applyItem(hub: Hub, run: Run, item: Item, applier: Applier): Prom
 
 async function setAside(hub: Hub, run: Run, item: Item, status: 'failed' | 'skipped', error: string): Promise<void> {
   await inTransaction(hub.database.db, async tx => {
+    await lockApply(tx, run)
     const rows = await tx.db
       .update(iacItems)
       .set({ status, error })
@@ -137,6 +152,7 @@ async function applyItems(hub: Hub, run: Run, applier: Applier): Promise<void> {
         statusOf.set(item.path, 'applied')
       }
     } catch (error) {
+      if (error instanceof ApplyEnded) throw error
       const text = failureText(error, run.applyLanguage) ?? failureText(transientOr(error, hub), run.applyLanguage)
       await setAside(hub, run, item, 'failed', text ?? '')
       statusOf.set(item.path, 'failed')
@@ -202,7 +218,12 @@ export async function applyRun(hub: Hub, runId: string): Promise<void> {
     await finish(hub, run, null, 'whoever applied it is gone; apply it again')
     return
   }
-  await applyItems(hub, run, applier)
+  try {
+    await applyItems(hub, run, applier)
+  } catch (error) {
+    if (error instanceof ApplyEnded) return
+    throw error
+  }
   await finish(hub, run, applier, null)
 }
 

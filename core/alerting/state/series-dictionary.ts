@@ -147,6 +147,15 @@ export class SeriesDictionary {
     }
   }
 
+  /** All keys of the shard, stored or not. */
+  keysOf(shard: number): string[] {
+    const keys: string[] = []
+    for (const first of this.byLo.values())
+      for (let definition: SeriesDefinition | undefined = first; definition; definition = definition.next)
+        if (hasShard(definition, shard)) keys.push(definition.fullKey)
+    return keys
+  }
+
   /**
    * Returns the keys of the shard learnt since the last call. The caller stores them before a snapshot that needs them.
    */

@@ -32,6 +32,8 @@ export type BlockOwner = {
   readonly companyId: string
   readonly serverId: string
   readonly cells: Set<number>
+  /** When the first of its entries was received. */
+  readonly receivedAtMs: number
   lastCellMs: number
   /**
    * Rows before this instant are dropped: the write-locked zone of the company's plan (document 3 "Retention
@@ -291,6 +293,7 @@ export class SampleBlock {
       companyId,
       serverId,
       cells: new Set<number>(),
+      receivedAtMs: entry.receivedAtMs,
       lastCellMs: -1,
       purged,
       lockedBeforeMs,

@@ -117,7 +117,15 @@ describe('refused', () => {
 
   test('the JSON of another thing where a tracker is expected', async () => {
     await expect(buildOf({ debian: { 'tracker.json': [1, 2] } })).rejects.toThrow('it is not the JSON of a Debian')
-    for (const text of ['{"a":{}}}', 'hello {"a":{}}', '{"a":{}} world', '{"a":{}}{"b":{}}', '{"a":{}},{"b":{}}'])
+    for (const text of [
+      '{"a":{}}}',
+      'hello {"a":{}}',
+      '{"a":{}} world',
+      '{"a":{}}{"b":{}}',
+      '{"a":{}},{"b":{}}',
+      ',{"a":{}}',
+      ',',
+    ])
       await expect(buildOf({ debian: { 'tracker.json': text } })).rejects.toThrow('it is no JSON')
     await expect(buildOf({ debian: { 'tracker.json': '['.repeat(100_000) } })).rejects.toThrow('nested deeper than 64')
     await expect(buildOf({ kev: { 'kev.json': { items: [] } } })).rejects.toThrow('is not the CISA catalogue')

@@ -4,7 +4,7 @@
 import type { JournalRecord } from '../../../../core/alerting/durability/journal-record.ts'
 import type { AlertEvent } from '../../../../core/alerting/evaluate/event.ts'
 
-const KEPT_MS = 60_000
+export const KEPT_MS = 60_000
 const COMMITS_MAX = 5_000
 
 /** Events and the states behind them, as they were handed over; `mark` is the number of the last journal record. */
@@ -18,9 +18,16 @@ type Commit = {
 
 export class RecentCommits {
   private commits: Commit[] = []
+  private readonly begun = new Set<Commit>()
+
+  /** A commit that is on its way. */
+  begin(commit: Commit): void {
+    this.begun.add(commit)
+  }
 
   /** A commit that Redis has acknowledged. */
   add(commit: Commit): void {
+    this.begun.delete(commit)
     this.commits.push(commit)
     if (this.commits.length > COMMITS_MAX || commit.nowMs - this.commits[0]!.nowMs > 2 * KEPT_MS)
       this.commits = this.commits.slice(-COMMITS_MAX).filter(({ nowMs }) => commit.nowMs - nowMs <= KEPT_MS)
@@ -29,10 +36,22 @@ export class RecentCommits {
   /** A tenant was purged: what is known of it must not come back. */
   clear(): void {
     this.commits = []
+    this.begun.clear()
   }
 
-  /** The commits after journal record `mark`, the last one that Redis has; they are forgotten. */
+  /** For a Redis that has lost all: what it had acknowledged of late, and what it never did; they are forgotten. */
+  takeAll(sinceMs: number): readonly Commit[] {
+    const all = [...this.commits.filter(({ nowMs }) => nowMs >= sinceMs), ...this.begun]
+    this.clear()
+    return all
+  }
+
+  /**
+   * The commits after journal record `mark`, the last one that Redis has; they are forgotten, and so is what Redis never
+   * acknowledged: what led to it is on the bus.
+   */
   takeAfter(mark: number): readonly Commit[] {
+    this.begun.clear()
     const missing = this.commits.filter(commit => commit.mark > mark)
     if (missing.length > 0) this.commits = this.commits.filter(commit => commit.mark <= mark)
     return missing

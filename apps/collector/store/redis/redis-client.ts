@@ -132,9 +132,13 @@ export async function readWhenReady<T>(redis: Redis, read: () => Promise<T>): Pr
     try {
       return await read()
     } catch (error) {
-      const isBroken =
-        redis.status !== 'ready' || (error instanceof Error && error.name === 'MaxRetriesPerRequestError')
-      if (!isBroken) throw new Error(`Redis refuses what a start needs: ${redisCause(error)}`)
+      if (error instanceof Error && error.name === 'ReplyError')
+        throw new Error(`Redis refuses what a start needs: ${redisCause(error)}`, { cause: error })
+      const isOfConnection =
+        redis.status !== 'ready' ||
+        (error instanceof Error && ['MaxRetriesPerRequestError', 'TimeoutError'].includes(error.name)) ||
+        redisCause(error) === 'Command timed out'
+      if (!isOfConnection) throw error
     }
   }
 }

@@ -15,12 +15,10 @@ export const LEASE_MS = 10_000
 /** A lease of this worker: `token` is its value in Redis, and is sent with every write. */
 export type HeldLease = { readonly lease: number; readonly token: string }
 
-/** The number of a lease, the part of its token behind the owner: each lease that is acquired has a higher one. */
-const fenceOf = (token: string): number => Number(token.slice(token.lastIndexOf(' ') + 1))
-
 /**
  * KEYS: workers, fence, leases. ARGV: owner, time to live (ms), 1 = take what is free, leases to take first. Returns
- * the share, then number and token of each lease.
+ * the share, the last number that was given to a lease, whether there was none before, then number and token of each
+ * lease.
  */
 const TEND = new RedisScript(`${LUA_NOW}${LUA_TEXT}
 local owner, ttlMs, takes = ARGV[1], ARGV[2], ARGV[3] == '1'
@@ -32,7 +30,8 @@ else
 end
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', text(nowMs))
 local share = math.ceil(${limits.stateShards} / math.max(1, redis.call('ZCARD', KEYS[1])))
-local held, free, shards = {share}, {}, 0
+local isEmpty = redis.call('EXISTS', KEYS[2]) == 0
+local held, free, shards = {share, 0, isEmpty and 1 or 0}, {}, 0
 for lease = 0, #KEYS - 3 do
   local key = KEYS[lease + 3]
   local value = redis.call('GET', key)
@@ -48,12 +47,14 @@ end
 if takes then
   local wanted = {}
   for at = 4, #ARGV do wanted[tonumber(ARGV[at])] = true end
+  -- A Redis that has lost everything: each worker takes what it had, of which it knows all, before anybody takes more.
+  isEmpty = isEmpty and #ARGV > 3
   table.sort(free, function(a, b)
     if wanted[a] ~= wanted[b] then return wanted[a] == true end
     return a < b
   end)
   for _, lease in ipairs(free) do
-    if lease == ${LEADER} or shards < share then
+    if (lease == ${LEADER} or shards < share) and (wanted[lease] or not isEmpty) then
       local value = owner .. ' ' .. text(redis.call('INCR', KEYS[2]))
       redis.call('SET', KEYS[lease + 3], value, 'PX', ttlMs)
       held[#held + 1] = lease
@@ -62,6 +63,7 @@ if takes then
     end
   end
 end
+held[2] = redis.call('GET', KEYS[2]) or 0
 return held
 `)
 
@@ -82,12 +84,12 @@ export class RedisLeases {
   private readonly leaseKeys: string[]
   /** The leases of this worker before Redis was away: it takes these first, since it knows most of their shards. */
   private before: readonly number[] = []
-  private tokens: ReadonlySet<string> = new Set()
+  /** The last number that was given to a lease, as last heard; it grows as long as Redis has what it had. */
   private newestFence = 0
 
   /**
    * `owner` is unique to this run of the worker: it differs after a restart. `onSetBack` is called when numbers of leases
-   * are given out again: Redis has lost what it had, or the newest of it.
+   * are given out again: Redis has lost what it had, or at least the newest of it.
    */
   constructor(
     private readonly redis: Redis,
@@ -107,24 +109,20 @@ export class RedisLeases {
     const answer = await TEND.run(this.redis, keys, [this.owner, this.ttlMs, takes ? 1 : 0, ...this.before])
     const parts = Array.isArray(answer) ? answer : []
     const held: HeldLease[] = []
-    for (let at = 1; at + 1 < parts.length; at += 2) {
+    for (let at = 3; at + 1 < parts.length; at += 2) {
       const token = String(parts[at + 1])
       assert(token.startsWith(`${this.owner} `), 'a lease that is held names its holder')
       held.push({ lease: Number(parts[at]), token })
     }
     if (held.length > 0) this.before = held.map(({ lease }) => lease)
-    this.noteFences(held.map(({ token }) => token))
+    this.noteFence(Number(parts[1] ?? 0), Number(parts[2] ?? 0) === 1)
     return { share: Number(parts[0] ?? 0), held }
   }
 
-  private noteFences(tokens: readonly string[]): void {
-    const acquired = tokens.filter(token => !this.tokens.has(token)).map(fenceOf)
-    if (acquired.some(fence => fence <= this.newestFence)) {
-      this.newestFence = 0
-      this.onSetBack()
-    }
-    this.newestFence = Math.max(this.newestFence, ...acquired)
-    this.tokens = new Set(tokens)
+  private noteFence(fence: number, wasEmpty: boolean): void {
+    const isSetBack = fence < this.newestFence || (wasEmpty && this.newestFence > 0)
+    this.newestFence = fence
+    if (isSetBack) this.onSetBack()
   }
 
   async release({ lease, token }: HeldLease): Promise<void> {

@@ -9,6 +9,7 @@ import { eventPairKey } from '../../../../core/alerting/evaluate/event-id.ts'
 import { assert } from '../../../../core/assert.ts'
 import { shardOfServer } from '../../../../core/bus/shard-of-server.ts'
 import { limits } from '../../../../core/limits.ts'
+import { TombstoneSet } from '../../../../core/retention/tombstone.ts'
 import type { OutboxRow, OutboxStore, SetAsideKey, Skipped } from '../outbox-store.ts'
 import { RedisScript, whenReplicated } from './redis-client.ts'
 import { LEADER, type RedisKeys } from './redis-keys.ts'
@@ -64,7 +65,7 @@ export class RedisOutboxStore implements OutboxStore {
   private oldestMs: number | null = null
 
   /**
-   * `ownedShards` returns the shards whose events this worker hands out now. An event is handed out once `replicas` have it,
+   * `ownedShards` returns the shards whose lease this worker has now, `isHandedOut` whether events of one may leave. An event is handed out once `replicas` have it,
    * with the state that led to it: else the hub could know of an alert that Redis has forgotten.
    */
   constructor(
@@ -72,6 +73,7 @@ export class RedisOutboxStore implements OutboxStore {
     private readonly keys: RedisKeys,
     private readonly ownedShards: () => readonly number[],
     private readonly replicas = 0,
+    private readonly isHandedOut: (shard: number) => boolean = () => true,
   ) {}
 
   private static rowId(shard: number, number: number): number {
@@ -140,7 +142,7 @@ export class RedisOutboxStore implements OutboxStore {
 
   /** Counts the events that wait in the shards of this worker, and since when. Returns the shards that have some. */
   async measure(): Promise<number[]> {
-    const owned = this.ownedShards()
+    const owned = this.ownedShards().filter(this.isHandedOut)
     // One call for all: it is made each second, and was two commands a shard.
     const found = await MEASURE.run(
       this.redis,
@@ -171,17 +173,22 @@ export class RedisOutboxStore implements OutboxStore {
   }
 
   /** Removes the events and open alerts of a purged company, or of one of its servers, in the shards of this worker. */
-  removeEventsOf(companyId: string, serverId: string | null): Promise<void> {
-    return this.removeEventsFrom(this.ownedShards(), companyId, serverId)
+  async removeEventsOf(companyId: string, serverId: string | null): Promise<void> {
+    const owned = this.ownedShards()
+    const shards = serverId === null ? owned : owned.filter(shard => shard === shardOfServer(serverId))
+    const purged = new TombstoneSet([{ companyId, serverId, untilMs: Number.POSITIVE_INFINITY }])
+    for (const shard of shards) await this.removePurged(shard, purged, 0)
   }
 
-  async removeEventsFrom(among: readonly number[], companyId: string, serverId: string | null): Promise<void> {
-    const shards = serverId === null ? among : among.filter(shard => shard === shardOfServer(serverId))
-    for (const shard of shards) await this.removeOpen(shard, companyId, serverId)
-    for (const shard of shards)
-      await this.removeWhere(shard, Number.POSITIVE_INFINITY, ({ company_id, server_id }) =>
-        serverId === null ? company_id === companyId : company_id === companyId && server_id === serverId,
-      )
+  /**
+   * Removes of a shard the events that are older than the end of their tenant's tombstone, and the open alerts of
+   * tenants under one that is in force.
+   */
+  async removePurged(shard: number, tombstones: TombstoneSet, nowMs: number): Promise<void> {
+    await this.removeOpen(shard, ({ companyId, serverId }) => tombstones.covers(companyId, serverId, nowMs))
+    await this.removeWhere(shard, Number.POSITIVE_INFINITY, ({ company_id, server_id, occurred_at }) =>
+      tombstones.covers(company_id, server_id, Math.min(Date.parse(occurred_at), nowMs)),
+    )
   }
 
   /**
@@ -204,12 +211,12 @@ export class RedisOutboxStore implements OutboxStore {
     return removed
   }
 
-  private async removeOpen(shard: number, companyId: string, serverId: string | null): Promise<void> {
+  private async removeOpen(shard: number, isGone: (record: JournalRecord) => boolean): Promise<void> {
     const key = this.keys.openRecords(shard)
     const gone: string[] = []
     for (const [field, text] of Object.entries(await this.redis.hgetall(key))) {
       const { r: record }: { r: JournalRecord } = JSON.parse(text)
-      if (record.companyId === companyId && (serverId === null || record.serverId === serverId)) gone.push(field)
+      if (isGone(record)) gone.push(field)
     }
     if (gone.length > 0) await this.redis.hdel(key, ...gone)
   }

@@ -32,16 +32,20 @@ const settingOf = (redis: Redis, name: string): Promise<string> =>
 /** Commands of every kind that scripts write with, as they stand in the append-only file. */
 const writesTo = (key: string): readonly (readonly [string, ...string[]])[] => [
   ['set', key, '1'],
+  ['incr', key],
   ['del', key],
   ['pexpireat', key, '1'],
   ['hset', key, 'a', '1'],
   ['hdel', key, 'a'],
+  ['hincrby', key, 'a', '1'],
   ['rpush', key, '1'],
+  ['lpop', key],
   ['ltrim', key, '0', '1'],
   ['sadd', key, '1'],
   ['srem', key, '1'],
   ['zadd', key, '1', 'a'],
   ['zrem', key, 'a'],
+  ['zremrangebyscore', key, '0', '1'],
   ['xadd', key, '*', 'a', '1'],
   ['xtrim', key, 'MAXLEN', '1'],
   ['xdel', key, '1-0'],
@@ -52,14 +56,14 @@ const writesTo = (key: string): readonly (readonly [string, ...string[]])[] => [
  * transaction, which is what a script becomes there, a command that this user may not give is left out without a word to
  * anybody but its log. Nothing where the server is older than ACL DRYRUN, or refuses it.
  */
-async function unreadableWrites(redis: Redis, key: string): Promise<string[]> {
-  const asked = writesTo(key).map(command =>
+async function unreadableWrites(redis: Redis, { busState, outbox }: RedisKeys): Promise<string[]> {
+  const asked = [busState, outbox(0)].flatMap(writesTo).map(command =>
     redis.call('ACL', 'DRYRUN', 'default', ...command).then(
       answer => (answer === 'OK' ? [] : [command[0].toUpperCase()]),
       () => [],
     ),
   )
-  const refused = (await Promise.all(asked)).flat()
+  const refused = [...new Set((await Promise.all(asked)).flat())]
   return refused.length === 0
     ? []
     : [
@@ -77,7 +81,7 @@ export async function durabilityFaults(redis: Redis, keys: RedisKeys, isReplicat
   const faults: string[] = []
   if (of('aof_enabled') === '0')
     faults.push('appendonly is off: acknowledged batches and open alerts are lost when Redis ends; set appendonly yes')
-  else faults.push(...(await unreadableWrites(redis, keys.busState)))
+  else faults.push(...(await unreadableWrites(redis, keys)))
   const sync = await settingOf(redis, 'appendfsync')
   if (of('aof_enabled') !== '0' && sync !== '' && sync !== 'always')
     faults.push(

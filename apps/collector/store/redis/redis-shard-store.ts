@@ -11,8 +11,8 @@ import type { RuleRecord } from '../../../../core/alerting/rules/rule.ts'
 import type { QuietPresence } from '../../../../core/alerting/state/evaluation-state.ts'
 import { assert } from '../../../../core/assert.ts'
 import { shardOfServer } from '../../../../core/bus/shard-of-server.ts'
-import type { PlacedRecord, ShardStore } from '../shard-store.ts'
-import type { RecentCommits } from './commit-again-after-loss.ts'
+import type { KnownShard, PlacedRecord, ShardStore } from '../shard-store.ts'
+import { KEPT_MS, type RecentCommits } from './commit-again-after-loss.ts'
 import { asBuffer, RedisScript } from './redis-client.ts'
 import type { RedisKeys } from './redis-keys.ts'
 import { LUA_HOLDS } from './redis-lease-assignment.ts'
@@ -306,10 +306,11 @@ export class RedisShardStore implements ShardStore {
       keys.shardState(shard),
       keys.openRecords(shard),
     ]
-    const { journalMark: mark } = this
+    const commit = { events, journal, position, nowMs, mark: this.journalMark }
+    this.leased.recent?.begin(commit)
     this.write(async () => {
       const taken = await COMMIT.run(redis, scriptKeys, args)
-      if (taken === 1) this.leased.recent?.add({ events, journal, position, nowMs, mark })
+      if (taken === 1) this.leased.recent?.add(commit)
       return taken
     })
   }
@@ -407,6 +408,30 @@ export class RedisShardStore implements ShardStore {
       change.position > head ? { ...change, position: 0 } : change,
     )
     this.found = { ...this.found, journal, ruleChanges }
+  }
+
+  /** Nothing is kept of the shard, as of one that never had a server, or where Redis has lost everything. */
+  get isEmpty(): boolean {
+    const { found } = this
+    return found !== null && found.snapshot === null && found.journal.length === 0 && found.writer === ''
+  }
+
+  /**
+   * Redis has lost everything, and this worker knows what it had: the shard starts from there, and what the hub may not
+   * have been told of is committed again. Returns the number of events.
+   */
+  startFrom({ snapshot, keys }: KnownShard, nowMs: number): number {
+    const { found } = this
+    const { shard, recent } = this.leased
+    assert(found && this.isEmpty, 'what is kept of a shard comes first')
+    this.found = { ...found, snapshot: Buffer.from(snapshot), keys }
+    this.keepKeys(shard, keys)
+    let eventCount = 0
+    for (const { events } of recent?.takeAll(nowMs - KEPT_MS) ?? []) {
+      if (events.length > 0) this.commit(events, [], 0, nowMs)
+      eventCount += events.length
+    }
+    return eventCount
   }
 
   /**

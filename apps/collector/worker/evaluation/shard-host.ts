@@ -17,6 +17,7 @@ import { RecentCommits } from '../../store/redis/commit-again-after-loss.ts'
 import { openRedis, whenReady } from '../../store/redis/redis-client.ts'
 import { redisKeys } from '../../store/redis/redis-keys.ts'
 import { RedisShardStore, RuleRecords, ShardLost } from '../../store/redis/redis-shard-store.ts'
+import type { KnownShard } from '../../store/shard-store.ts'
 import { ShardLoop } from './shard-loop.ts'
 import type {
   FromShardThread,
@@ -33,6 +34,9 @@ const WOKEN_POLL_MS = 500
 const REDIS_BUS_POLL_MS = 50
 /** A loop over Redis is woken when its partition has entries; this interval is for its sweeps. */
 const REDIS_POLL_MS = 250
+
+/** What was known of a shard that another worker has by now. */
+const ENDED_KEPT_MS = 600_000
 
 type Running = { readonly loop: ShardLoop; readonly finished: Promise<void> }
 type Start = Extract<ToShardThread, { kind: 'start' }>
@@ -229,6 +233,8 @@ class RedisShards {
   private readonly redis: ReturnType<typeof openRedis>
   private readonly keys: ReturnType<typeof redisKeys>
   private readonly records: RuleRecords
+  /** Evaluations that ended because Redis or a lease was lost: it may turn out that Redis has nothing any more. */
+  private readonly ended = new Map<number, Running & { readonly atMs: number }>()
   /** The lease token of each shard. */
   private readonly tokens = new Map<number, string>()
   private readonly stores = new Map<number, RedisShardStore>()
@@ -285,8 +291,10 @@ class RedisShards {
       const passed = await this.bus.passed(busConsumers.evaluation, shard)
       // After everything that is durable was read: none of its positions can be higher.
       const head = await this.bus.lastPosition(shard)
-      store.distrustAfter(head)
-      const events = store.commitAgain(head)
+      const known = store.isEmpty ? await this.takeKnown(shard) : null
+      this.ended.delete(shard)
+      if (known === null) store.distrustAfter(head)
+      const events = known === null ? store.commitAgain(head) : store.startFrom(known, Date.now())
       if (events > 0) this.tell({ kind: 'committedAgain', shard, events })
       if (this.tokens.get(shard) !== token) return null
       this.stores.set(shard, store)
@@ -297,12 +305,25 @@ class RedisShards {
     }
   }
 
+  /** What this worker knows of a shard that it evaluated last. */
+  private async takeKnown(shard: number): Promise<KnownShard | null> {
+    const ended = this.ended.get(shard)
+    await ended?.finished.catch(() => {})
+    return ended?.loop.known(shard) ?? null
+  }
+
+  /** Another worker has had the shard for long. */
+  private forgetEnded(): void {
+    for (const [shard, { atMs }] of this.ended) if (performance.now() - atMs > ENDED_KEPT_MS) this.ended.delete(shard)
+  }
+
   /** Handles the messages of a loop over Redis. When its snapshot is durable, the position is passed on the bus. */
   private told(shard: number, store: RedisShardStore, message: FromShardThread): void {
     if (message.kind !== 'snapshot') {
       this.tell(message)
       return
     }
+    this.forgetEnded()
     store
       .flushed()
       .then(() => this.bus.pass(busConsumers.evaluation, shard, message.position))
@@ -337,7 +358,9 @@ class RedisShards {
     this.tokens.delete(shard)
     this.stores.get(shard)?.abandon()
     this.stores.delete(shard)
-    this.running.get(shard)?.loop.stop(false)
+    const running = this.running.get(shard)
+    running?.loop.stop(false)
+    if (running) this.ended.set(shard, { ...running, atMs: performance.now() })
     this.running.delete(shard)
   }
 

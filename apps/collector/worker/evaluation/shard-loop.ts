@@ -10,7 +10,7 @@ import {
   rulesById,
   withRuleChange,
 } from '../../../../core/alerting/durability/rule-change-record.ts'
-import { restoreSnapshot } from '../../../../core/alerting/durability/snapshot.ts'
+import { encodeSnapshot, restoreSnapshot } from '../../../../core/alerting/durability/snapshot.ts'
 import { sweepFlapping } from '../../../../core/alerting/evaluate/end-of-flapping.ts'
 import { applyEntry } from '../../../../core/alerting/evaluate/evaluator.ts'
 import { leaveScope } from '../../../../core/alerting/evaluate/last-agent-revoked.ts'
@@ -27,7 +27,7 @@ import { shardOfServer } from '../../../../core/bus/shard-of-server.ts'
 import { limits } from '../../../../core/limits.ts'
 import { noTombstones, type Tombstone, TombstoneSet } from '../../../../core/retention/tombstone.ts'
 import type { BusReader } from '../../bus/bus.ts'
-import type { ShardStore } from '../../store/shard-store.ts'
+import type { KnownShard, ShardStore } from '../../store/shard-store.ts'
 import type { FromShardThread, ServerAttributesUpdate, ShardLoopConfig } from './shard-messages.ts'
 import { ShardSaver } from './shard-saver.ts'
 
@@ -296,6 +296,16 @@ export class ShardLoop {
         this.ruleChanges.reduceRight((rules, change) => withRuleChange(rules, change, change.before), this.rules),
       )
     return faults
+  }
+
+  /** What is known of a shard, as a loop starts from it that begins a new bus; null where it has no server. */
+  known(shard: number): KnownShard | null {
+    const { evaluation } = this
+    if (!evaluation.servers.some(server => server?.shard === shard)) return null
+    return {
+      snapshot: encodeSnapshot(evaluation, shard, 0, 0, this.nowMs()),
+      keys: evaluation.dictionary.keysOf(shard),
+    }
   }
 
   /**

@@ -139,8 +139,8 @@ export class PendingDefinitions {
     return keys
   }
 
-  /** Drops those of other servers. */
-  keep(isKept: (server: DefinedServer) => boolean): void {
+  /** Drops all others. */
+  keep(isKept: (defined: ServerDefinitions) => boolean): void {
     this.waiting = this.waiting.filter(isKept)
     this.waitingCount = this.waiting.reduce((sum, { begin, end }) => sum + end - begin, 0)
     this.boundOwn()

@@ -9,8 +9,9 @@
 import { assert } from '../../../../core/assert.ts'
 import { backoffMs } from '../../../../core/backoff.ts'
 import { EntryReader } from '../../../../core/bus/entry.ts'
+import { limits } from '../../../../core/limits.ts'
 import { writeLockedBeforeMs } from '../../../../core/retention/readable-and-deletable.ts'
-import { noTombstones, type Tombstone, TombstoneSet } from '../../../../core/retention/tombstone.ts'
+import { mergeTombstones, noTombstones, type Tombstone, TombstoneSet } from '../../../../core/retention/tombstone.ts'
 import type { LateCell } from '../../../../core/samples/block/late-block.ts'
 import { NativeWriter } from '../../../../core/samples/block/native-writer.ts'
 import {
@@ -108,6 +109,7 @@ export class SampleWriter {
   /** The positions read and the positions passed, by partition. */
   private readonly readTo = new Map<number, number>()
   private readonly passedTo = new Map<number, number>()
+  private known: readonly Tombstone[] = []
   private tombstones = noTombstones
   private purgesKnownAtMs = Number.NEGATIVE_INFINITY
   /** Plan retention in days by company, null for one without. */
@@ -233,15 +235,22 @@ export class SampleWriter {
       await Bun.sleep(POLL_MS / 10)
   }
 
-  /** Drops the samples of purged tenants, in the buffers, and on the bus those received before the tombstone ended. */
+  /**
+   * Drops the samples of purged tenants, in the buffers and on the bus, that were received before the tombstone ended.
+   * Tombstones that are known already stay: a Redis that lost its newest writes may lack some.
+   */
   setTombstones(tombstones: readonly Tombstone[]): void {
-    this.tombstones = new TombstoneSet(tombstones)
     const nowMs = this.options.nowMs()
+    const endedMs = nowMs - limits.purgeTombstoneKeptMs
+    this.known = mergeTombstones(this.known, tombstones).filter(({ untilMs }) => untilMs > endedMs)
+    this.tombstones = new TombstoneSet(this.known)
+    const isPurged = (companyId: string, serverId: string, receivedAtMs: number): boolean =>
+      this.isPurged(companyId, serverId, Math.min(receivedAtMs, nowMs))
     // Rows of the inserting block that are written already are removed by the delete that follows.
     for (const pending of [this.insertingBlock, this.active])
       for (const owner of pending?.block.owners ?? [])
-        if (this.isPurged(owner.companyId, owner.serverId, nowMs)) pending?.block.purge(owner)
-    this.definitions.keep(({ companyId, serverId }) => !this.isPurged(companyId, serverId, nowMs))
+        if (isPurged(owner.companyId, owner.serverId, owner.receivedAtMs)) pending?.block.purge(owner)
+    this.definitions.keep(({ companyId, serverId, seenAtMs }) => !isPurged(companyId, serverId, seenAtMs))
   }
 
   private async learnPurges(): Promise<void> {

@@ -6,6 +6,7 @@ import pTimeout from 'p-timeout'
 import type { Logger } from 'pino'
 import { shardOfServer } from '../../../../core/bus/shard-of-server.ts'
 import { limits } from '../../../../core/limits.ts'
+import { TombstoneSet } from '../../../../core/retention/tombstone.ts'
 import { readHeads } from '../../bus/redis-bus.ts'
 import type { RedisAddress } from '../../store/redis/redis-address.ts'
 import { RedisShared } from '../../store/redis/redis-announcements.ts'
@@ -96,7 +97,13 @@ export class RedisWorkerStorage implements WorkerStorage {
     const owner = `${hostname()}:${process.pid}:${randomUUID()}`
     this.shards = { kind: 'redis', address, prefix: keys.prefix }
     this.samplesBus = { kind: 'redis', address, prefix: keys.prefix, hold }
-    this.outbox = new RedisOutboxStore(redis, keys, () => this.purgedShards(), replicas)
+    this.outbox = new RedisOutboxStore(
+      redis,
+      keys,
+      () => this.ownedShards(),
+      replicas,
+      shard => !this.unpurged.has(shard),
+    )
     this.tombstones = new RedisShared(redis, keys, nowMs)
     this.groups = {
       leaderToken: () => this.leases.tokenOf(LEADER),
@@ -111,7 +118,7 @@ export class RedisWorkerStorage implements WorkerStorage {
     this.leases = new LeaseFollower({
       store: new RedisLeases(redis, keys, owner, LEASE_MS, () =>
         log.error(
-          'Redis has lost what it had, or the newest of it: alerts of which it knows nothing any more stay open at the hub until somebody closes them there',
+          'Redis has lost what it had, or the newest of it: alerts that no running worker knows of stay open at the hub until somebody closes them there',
         ),
       ),
       periodMs: LEASE_RENEW_MS,
@@ -158,11 +165,6 @@ export class RedisWorkerStorage implements WorkerStorage {
 
   private ownedShards(): number[] {
     return this.leases.current.map(({ lease }) => lease).filter(lease => lease !== LEADER && !this.leaving.has(lease))
-  }
-
-  /** Those whose events may be handed out. */
-  private purgedShards(): number[] {
-    return this.ownedShards().filter(shard => !this.unpurged.has(shard))
   }
 
   private async answer(question: Question): Promise<unknown> {
@@ -266,9 +268,11 @@ export class RedisWorkerStorage implements WorkerStorage {
   private async purgeNewShards(): Promise<void> {
     const shards = [...this.unpurged]
     if (shards.length === 0) return
-    for (const { companyId, serverId } of this.tombstones.living())
-      await this.outbox.removeEventsFrom(shards, companyId, serverId)
-    for (const shard of shards) this.unpurged.delete(shard)
+    for (const shard of shards) {
+      const { nowMs } = this.options
+      await this.outbox.removePurged(shard, new TombstoneSet(this.tombstones.kept()), nowMs())
+      this.unpurged.delete(shard)
+    }
   }
 
   private acquired({ lease, token }: HeldLease): void {
@@ -289,6 +293,7 @@ export class RedisWorkerStorage implements WorkerStorage {
 
   private async handOver(lease: number): Promise<void> {
     this.leaving.add(lease)
+    this.unpurged.delete(lease)
     this.shareOut()
     if (lease !== LEADER) await this.parts?.shards.handOver(lease)
   }

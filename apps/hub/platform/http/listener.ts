@@ -75,7 +75,7 @@ export function startListener(
       refuse,
     })
   } catch (error) {
-    const reason = listenAdvice(codeOf(error)) ?? reasonOf(error)
+    const reason = listenAdvice(codeOf(error), key) ?? reasonOf(error)
     throw new StartError(`${key}: cannot listen on ${address}: ${reason}`, { cause: error })
   }
   return {

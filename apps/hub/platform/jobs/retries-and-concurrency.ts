@@ -107,11 +107,11 @@ const queues = {
   },
   /**
    * What leaves the hub for a resource: probes, name servers, device reads (R-012). Grouped by company. To verify a zone
-   * of 10,000 names takes ten minutes, and longer where others are at the same name server.
+   * of 10,000 names takes ten minutes, and more than two hours where all places verify such zones at one name server.
    */
   'resources.probe': {
     waitsSeconds: [5, 30],
-    leaseSeconds: 3600,
+    leaseSeconds: 14_400,
     atOnceMax: 16,
     atOnceOfGroupMax: 4,
     isKeyed: false,

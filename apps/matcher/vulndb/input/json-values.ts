@@ -36,7 +36,8 @@ export class JsonSplitter {
 
   /** Whether all that was opened is closed, and there was something. */
   get isWhole(): boolean {
-    return this.isStarted && this.depth === 0 && !this.isInString && !this.isCollecting
+    const isThere = this.level === 0 ? this.isStarted : this.isEnded
+    return isThere && this.depth === 0 && !this.isInString && !this.isCollecting
   }
 
   *push(chunk: Uint8Array): Generator<JsonPiece> {
@@ -57,6 +58,8 @@ export class JsonSplitter {
         if (this.level === 0 && this.depth === 0) yield this.piece(chunk, from, at + 1)
         continue
       }
+      if ((byte === COMMA || byte === COLON) && this.depth === 0 && this.level > 0)
+        throw new SourceRefused('it is no JSON')
       if (byte === COMMA && this.depth <= this.level) {
         if (this.depth === this.level && this.isCollecting) yield this.piece(chunk, from, at)
         continue
