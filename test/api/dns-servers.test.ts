@@ -171,7 +171,8 @@ describe('serials and pace', () => {
       for (const { result } of await Promise.all(zones.map(of => run(of))))
         expect(result).toMatchObject({ checked: 11, missing: 11 })
       expect(asked).toHaveLength(36)
-      // A question goes at its turn or later; the first ones of three zones, which wait for no answer, may come together.
+      // A question goes at its turn or later; the first ones of three zones, which wait for no answer, may come
+      // together.
       expect((asked.at(-1) ?? 0) - (asked[0] ?? 0)).toBeGreaterThan((asked.length - 5) * 50)
     } finally {
       socket.close()

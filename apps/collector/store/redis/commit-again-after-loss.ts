@@ -47,8 +47,8 @@ export class RecentCommits {
   }
 
   /**
-   * The commits after journal record `mark`, the last one that Redis has; they are forgotten, and so is what Redis never
-   * acknowledged: what led to it is on the bus.
+   * The commits after journal record `mark`, the last one that Redis has; they are forgotten, and so is what Redis
+   * never acknowledged: what led to it is on the bus.
    */
   takeAfter(mark: number): readonly Commit[] {
     this.begun.clear()

@@ -88,8 +88,8 @@ export class RedisLeases {
   private newestFence = 0
 
   /**
-   * `owner` is unique to this run of the worker: it differs after a restart. `onSetBack` is called when numbers of leases
-   * are given out again: Redis has lost what it had, or at least the newest of it.
+   * `owner` is unique to this run of the worker: it differs after a restart. `onSetBack` is called when numbers of
+   * leases are given out again: Redis has lost what it had, or at least the newest of it.
    */
   constructor(
     private readonly redis: Redis,

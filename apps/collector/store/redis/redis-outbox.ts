@@ -65,8 +65,9 @@ export class RedisOutboxStore implements OutboxStore {
   private oldestMs: number | null = null
 
   /**
-   * `ownedShards` returns the shards whose lease this worker has now, `isHandedOut` whether events of one may leave. An event is handed out once `replicas` have it,
-   * with the state that led to it: else the hub could know of an alert that Redis has forgotten.
+   * `ownedShards` returns the shards whose lease this worker has now, `isHandedOut` whether events of one may leave. An
+   * event is handed out once `replicas` have it, with the state that led to it: else the hub could know of an alert
+   * that Redis has forgotten.
    */
   constructor(
     private readonly redis: Redis,

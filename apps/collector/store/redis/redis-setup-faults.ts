@@ -53,8 +53,8 @@ const writesTo = (key: string): readonly (readonly [string, ...string[]])[] => [
 
 /**
  * Whether Redis will read again what it writes. It reads its append-only file as the user `default` (7.0.15), and of a
- * transaction, which is what a script becomes there, a command that this user may not give is left out without a word to
- * anybody but its log. Nothing where the server is older than ACL DRYRUN, or refuses it.
+ * transaction, which is what a script becomes there, a command that this user may not give is left out without a word
+ * to anybody but its log. Nothing where the server is older than ACL DRYRUN, or refuses it.
  */
 async function unreadableWrites(redis: Redis, { busState, outbox }: RedisKeys): Promise<string[]> {
   const asked = [busState, outbox(0)].flatMap(writesTo).map(command =>
@@ -73,7 +73,8 @@ async function unreadableWrites(redis: Redis, { busState, outbox }: RedisKeys): 
 
 /**
  * Faults of the server's configuration for the operator: whether it persists what it acknowledges, and can read that
- * again, whether it evicts keys, and whether a primary without replicas goes on. Empty where all is well or the server does not say.
+ * again, whether it evicts keys, and whether a primary without replicas goes on. Empty where all is well or the server
+ * does not say.
  */
 export async function durabilityFaults(redis: Redis, keys: RedisKeys, isReplicated: boolean): Promise<string[]> {
   const info = await redis.info()

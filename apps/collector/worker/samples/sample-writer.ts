@@ -69,8 +69,8 @@ type SampleWriterOptions = {
    */
   readonly learnComputed?: () => Promise<void>
   /**
-   * What was purged, by whichever worker. Called before anything is stored: a worker that was cut off from the others, or
-   * stood still, has not heard of all. Where it rejects, what is buffered waits.
+   * What was purged, by whichever worker. Called before anything is stored: a worker that was cut off from the others,
+   * or stood still, has not heard of all. Where it rejects, what is buffered waits.
    */
   readonly readTombstones?: () => Promise<readonly Tombstone[]>
   /** Receives every stored sample. */

@@ -106,8 +106,9 @@ const queues = {
     tellsFailure: false,
   },
   /**
-   * What leaves the hub for a resource: probes, name servers, device reads (R-012). Grouped by company. To verify a zone
-   * of 10,000 names takes ten minutes, and more than two hours where all places verify such zones at one name server.
+   * What leaves the hub for a resource: probes, name servers, device reads (R-012). Grouped by company. To verify a
+   * zone of 10,000 names takes ten minutes, and more than two hours where all places verify such zones at one name
+   * server.
    */
   'resources.probe': {
     waitsSeconds: [5, 30],
@@ -129,8 +130,8 @@ const queues = {
     tellsFailure: true,
   },
   /**
-   * Grouped by company. A command is not tried again by itself: people see that it failed, and why, also where its hub is
-   * gone.
+   * Grouped by company. A command is not tried again by itself: people see that it failed, and why, also where its hub
+   * is gone.
    */
   'system.commands': {
     waitsSeconds: [],
@@ -142,8 +143,8 @@ const queues = {
     tellsFailure: true,
   },
   /**
-   * Keyed by run, grouped by company. The clock asks for a run anew that nobody works on; an item is applied once however
-   * many work on its run.
+   * Keyed by run, grouped by company. The clock asks for a run anew that nobody works on; an item is applied once
+   * however many work on its run.
    */
   'iac.apply': {
     waitsSeconds: [5, 30, 60],
