@@ -94,7 +94,7 @@ test('[RES-029] an act is one run at a time, which ends as done or failed, and a
   }
 })
 
-test('[RES-030] a run whose hub died is taken up after the lease, and ends', async () => {
+test('[RES-030] a run whose hub died is taken up once it counts as lost, and ends', async () => {
   const server = await slowServer()
   server.open()
   const { client } = hub.hub.database
@@ -110,9 +110,10 @@ test('[RES-030] a run whose hub died is taken up after the lease, and ends', asy
     await root('POST', '/queues/resources.probe/pause', {})
     const { id } = (await sync(zone)).body.data
     // What a hub that was killed in the middle leaves: a run and a job that are under way, and nobody works on.
-    await client`update resource_runs set state = 'running', started_at = now() - interval '1 hour' where id = ${id}`
+    await client`update resource_runs set state = 'running', started_at = now() - interval '1 minute' where id = ${id}`
     await client`
-      update pgboss.job set state = 'active', started_on = now() - interval '1 hour'
+      update pgboss.job set state = 'active', started_on = now() - interval '1 minute',
+        heartbeat_on = now() - interval '1 minute'
       where name = 'resources.probe' and data ->> 'run_id' = ${id}`
     await root('POST', '/queues/resources.probe/resume')
     const run = await until('the run has ended', async () => {

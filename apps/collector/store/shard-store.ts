@@ -9,8 +9,14 @@ import type { QuietPresence } from '../../../core/alerting/state/evaluation-stat
 /** A journal record with the position on the bus up to which the shard was evaluated when it was made. */
 export type PlacedRecord = { readonly position: number; readonly record: JournalRecord }
 
-/** What a worker knows of a shard that it evaluated: a snapshot at the beginning of the bus, and the keys it needs. */
-export type KnownShard = { readonly snapshot: Uint8Array; readonly keys: readonly string[] }
+/** What a worker knows of a shard that it evaluated until then. */
+export type KnownShard = {
+  /** Its position is the beginning of the bus. */
+  readonly snapshot: Uint8Array
+  /** The keys that the snapshot needs. */
+  readonly keys: readonly string[]
+  readonly endedAtMs: number
+}
 
 /** A snapshot that is written and synced but not in force yet. */
 export type WrittenSnapshot = { readonly publish: () => void; readonly discard: () => void }

@@ -4,7 +4,7 @@
 import type { JournalRecord } from '../../../../core/alerting/durability/journal-record.ts'
 import type { AlertEvent } from '../../../../core/alerting/evaluate/event.ts'
 
-export const KEPT_MS = 60_000
+const KEPT_MS = 60_000
 const COMMITS_MAX = 5_000
 
 /** Events and the states behind them, as they were handed over; `mark` is the number of the last journal record. */
@@ -39,9 +39,12 @@ export class RecentCommits {
     this.begun.clear()
   }
 
-  /** For a Redis that has lost all: what it had acknowledged of late, and what it never did; they are forgotten. */
-  takeAll(sinceMs: number): readonly Commit[] {
-    const all = [...this.commits.filter(({ nowMs }) => nowMs >= sinceMs), ...this.begun]
+  /**
+   * For a Redis that has lost all: what it acknowledged in the minute before the evaluation ended, and what it never
+   * did; they are forgotten.
+   */
+  takeBefore(endedAtMs: number): readonly Commit[] {
+    const all = [...this.commits, ...this.begun].filter(({ nowMs }) => nowMs >= endedAtMs - KEPT_MS)
     this.clear()
     return all
   }

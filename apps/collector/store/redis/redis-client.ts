@@ -125,6 +125,9 @@ export function whenReady(redis: Redis): Promise<void> {
   return new Promise(resolve => redis.once('ready', () => resolve()))
 }
 
+/** A connection that has broken may count as ready for a moment. */
+const READ_AGAIN_MS = 50
+
 /** Reads what a start needs, again whenever the connection breaks meanwhile. Throws what the server refuses. */
 export async function readWhenReady<T>(redis: Redis, read: () => Promise<T>): Promise<T> {
   for (;;) {
@@ -134,11 +137,8 @@ export async function readWhenReady<T>(redis: Redis, read: () => Promise<T>): Pr
     } catch (error) {
       if (error instanceof Error && error.name === 'ReplyError')
         throw new Error(`Redis refuses what a start needs: ${redisCause(error)}`, { cause: error })
-      const isOfConnection =
-        redis.status !== 'ready' ||
-        (error instanceof Error && ['MaxRetriesPerRequestError', 'TimeoutError'].includes(error.name)) ||
-        redisCause(error) === 'Command timed out'
-      if (!isOfConnection) throw error
+      if (error instanceof SyntaxError) throw error
+      await Bun.sleep(READ_AGAIN_MS)
     }
   }
 }

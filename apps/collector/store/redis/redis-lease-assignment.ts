@@ -30,7 +30,7 @@ else
 end
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', text(nowMs))
 local share = math.ceil(${limits.stateShards} / math.max(1, redis.call('ZCARD', KEYS[1])))
-local isEmpty = redis.call('EXISTS', KEYS[2]) == 0
+local isEmpty = not redis.call('GET', KEYS[2])
 local held, free, shards = {share, 0, isEmpty and 1 or 0}, {}, 0
 for lease = 0, #KEYS - 3 do
   local key = KEYS[lease + 3]

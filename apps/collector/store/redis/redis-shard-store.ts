@@ -12,7 +12,7 @@ import type { QuietPresence } from '../../../../core/alerting/state/evaluation-s
 import { assert } from '../../../../core/assert.ts'
 import { shardOfServer } from '../../../../core/bus/shard-of-server.ts'
 import type { KnownShard, PlacedRecord, ShardStore } from '../shard-store.ts'
-import { KEPT_MS, type RecentCommits } from './commit-again-after-loss.ts'
+import type { RecentCommits } from './commit-again-after-loss.ts'
 import { asBuffer, RedisScript } from './redis-client.ts'
 import type { RedisKeys } from './redis-keys.ts'
 import { LUA_HOLDS } from './redis-lease-assignment.ts'
@@ -420,14 +420,14 @@ export class RedisShardStore implements ShardStore {
    * Redis has lost everything, and this worker knows what it had: the shard starts from there, and what the hub may not
    * have been told of is committed again. Returns the number of events.
    */
-  startFrom({ snapshot, keys }: KnownShard, nowMs: number): number {
+  startFrom({ snapshot, keys, endedAtMs }: KnownShard, nowMs: number): number {
     const { found } = this
     const { shard, recent } = this.leased
     assert(found && this.isEmpty, 'what is kept of a shard comes first')
     this.found = { ...found, snapshot: Buffer.from(snapshot), keys }
     this.keepKeys(shard, keys)
     let eventCount = 0
-    for (const { events } of recent?.takeAll(nowMs - KEPT_MS) ?? []) {
+    for (const { events } of recent?.takeBefore(endedAtMs) ?? []) {
       if (events.length > 0) this.commit(events, [], 0, nowMs)
       eventCount += events.length
     }

@@ -234,7 +234,7 @@ class RedisShards {
   private readonly keys: ReturnType<typeof redisKeys>
   private readonly records: RuleRecords
   /** Evaluations that ended because Redis or a lease was lost: it may turn out that Redis has nothing any more. */
-  private readonly ended = new Map<number, Running & { readonly atMs: number }>()
+  private readonly ended = new Map<number, Running & { readonly endedAtMs: number; readonly keptSinceMs: number }>()
   /** The lease token of each shard. */
   private readonly tokens = new Map<number, string>()
   private readonly stores = new Map<number, RedisShardStore>()
@@ -309,12 +309,14 @@ class RedisShards {
   private async takeKnown(shard: number): Promise<KnownShard | null> {
     const ended = this.ended.get(shard)
     await ended?.finished.catch(() => {})
-    return ended?.loop.known(shard) ?? null
+    const known = ended?.loop.known(shard)
+    return ended && known ? { ...known, endedAtMs: ended.endedAtMs } : null
   }
 
   /** Another worker has had the shard for long. */
   private forgetEnded(): void {
-    for (const [shard, { atMs }] of this.ended) if (performance.now() - atMs > ENDED_KEPT_MS) this.ended.delete(shard)
+    for (const [shard, { keptSinceMs }] of this.ended)
+      if (performance.now() - keptSinceMs > ENDED_KEPT_MS) this.ended.delete(shard)
   }
 
   /** Handles the messages of a loop over Redis. When its snapshot is durable, the position is passed on the bus. */
@@ -360,7 +362,7 @@ class RedisShards {
     this.stores.delete(shard)
     const running = this.running.get(shard)
     running?.loop.stop(false)
-    if (running) this.ended.set(shard, { ...running, atMs: performance.now() })
+    if (running) this.ended.set(shard, { ...running, endedAtMs: Date.now(), keptSinceMs: performance.now() })
     this.running.delete(shard)
   }
 

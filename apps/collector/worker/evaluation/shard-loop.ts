@@ -299,7 +299,7 @@ export class ShardLoop {
   }
 
   /** What is known of a shard, as a loop starts from it that begins a new bus; null where it has no server. */
-  known(shard: number): KnownShard | null {
+  known(shard: number): Omit<KnownShard, 'endedAtMs'> | null {
     const { evaluation } = this
     if (!evaluation.servers.some(server => server?.shard === shard)) return null
     return {

@@ -109,7 +109,9 @@ export class SampleWriter {
   /** The positions read and the positions passed, by partition. */
   private readonly readTo = new Map<number, number>()
   private readonly passedTo = new Map<number, number>()
-  private known: readonly Tombstone[] = []
+  /** Tombstones that this writer was told of, and those that it has read. */
+  private told: readonly Tombstone[] = []
+  private read: readonly Tombstone[] = []
   private tombstones = noTombstones
   private purgesKnownAtMs = Number.NEGATIVE_INFINITY
   /** Plan retention in days by company, null for one without. */
@@ -237,13 +239,15 @@ export class SampleWriter {
 
   /**
    * Drops the samples of purged tenants, in the buffers and on the bus, that were received before the tombstone ended.
-   * Tombstones that are known already stay: a Redis that lost its newest writes may lack some.
    */
   setTombstones(tombstones: readonly Tombstone[]): void {
+    this.told = tombstones
+    this.dropPurged()
+  }
+
+  private dropPurged(): void {
     const nowMs = this.options.nowMs()
-    const endedMs = nowMs - limits.purgeTombstoneKeptMs
-    this.known = mergeTombstones(this.known, tombstones).filter(({ untilMs }) => untilMs > endedMs)
-    this.tombstones = new TombstoneSet(this.known)
+    this.tombstones = new TombstoneSet([...this.told, ...this.read])
     const isPurged = (companyId: string, serverId: string, receivedAtMs: number): boolean =>
       this.isPurged(companyId, serverId, Math.min(receivedAtMs, nowMs))
     // Rows of the inserting block that are written already are removed by the delete that follows.
@@ -258,7 +262,10 @@ export class SampleWriter {
     if (!readTombstones || performance.now() - this.purgesKnownAtMs < PURGES_KNOWN_MS) return
     await this.persist(async () => {
       const askedMs = performance.now()
-      this.setTombstones(await readTombstones())
+      const endedMs = this.options.nowMs() - limits.purgeTombstoneKeptMs
+      // Those of before stay: a Redis that lost its newest writes may lack some.
+      this.read = mergeTombstones(this.read, await readTombstones()).filter(({ untilMs }) => untilMs > endedMs)
+      this.dropPurged()
       this.purgesKnownAtMs = askedMs
     })
   }
