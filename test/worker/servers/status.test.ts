@@ -32,6 +32,20 @@ async function told(of: typeof server, value: number): Promise<Record<string, un
   return rig.eventsOf(of).at(-1)
 }
 
+/**
+ * The first event that is suppressed, of one whose alert is open, within the 5 seconds in which a status counts: a
+ * sample that is judged in the very moment of the push may still be told as before.
+ */
+function suppressedEventOf(of: typeof server): Promise<Record<string, unknown>> {
+  let value = 90
+  const suppressed = async (): Promise<Record<string, unknown> | null> => {
+    value = 100 - value
+    const event = await told(of, value)
+    return event.suppressed === true ? event : null
+  }
+  return until('an event that is suppressed', suppressed, 5_000)
+}
+
 test('[SUP-007] [SUP-006] the latest agent of a server that is not revoked says its status, whatever an older one says', async () => {
   const older = { ...server, agentId: id('older agent') }
   rig.addServer(older, { server_status: 'maintenance', enrolled_at: '2025-01-01T00:00:00Z' })
@@ -39,24 +53,13 @@ test('[SUP-007] [SUP-006] the latest agent of a server that is not revoked says 
   expect(await told(server, 90)).toMatchObject({ type: 'alert.opened', suppressed: false, suppress_reason: null })
   // The latest one goes: the older one is the latest then.
   rig.addServer(server, { enrolled_at: '2025-06-01T00:00:00Z', state: 'revoked' })
-  expect(await told(older, 10)).toMatchObject({
-    type: 'alert.resolved',
-    suppressed: true,
-    suppress_reason: 'maintenance',
-  })
+  expect((await suppressedEventOf(older)).suppress_reason).toBe('maintenance')
 })
 
 test('[SUP-008] a status that the hub pushed counts for the events of the next 5 seconds', async () => {
   expect(await told(pushed, 90)).toMatchObject({ suppressed: false })
   rig.addServer(pushed, { server_status: 'decommissioned' })
-  // A sample that is judged in the very moment of the push may still be told as before.
-  let value = 90
-  const suppressed = async (): Promise<Record<string, unknown> | null> => {
-    value = 100 - value
-    const event = await told(pushed, value)
-    return event.suppressed === true ? event : null
-  }
-  const event = await until('an event that is suppressed', suppressed, 5_000)
+  const event = await suppressedEventOf(pushed)
   expect(event.suppress_reason).toBe('decommissioned')
 })
 
