@@ -1,6 +1,7 @@
 // Runs of manifests: submitted, planned, applied (document 1 "IaC requests"; decisions G-125 to G-130, G-183).
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type Json, TestHub } from './hub-harness.ts'
+import { inTransaction, lockCompany } from '../../apps/hub/platform/db/transaction.ts'
+import { type Json, TestHub, until } from './hub-harness.ts'
 import { type Acme, absent, acme, applied, manifest, submit } from './iac-rig.ts'
 
 let hub: TestHub
@@ -247,12 +248,36 @@ describe('runs', () => {
     await client`update iac_runs set status = 'planned', queued_at = now() - interval '1 hour', worked_at = null where id = ${run.id}`
     const { resumeRuns } = await import('../../apps/hub/iac/apply.ts')
     await resumeRuns(hub.hub)
-    const { until } = await import('./hub-harness.ts')
     await until('the run ends', async () => (await own.call('GET', `/iac/runs/${run.id}`)).body.data.queued_at === null)
     expect((await own.call('GET', `/iac/runs/${run.id}`)).body.data.status).toBe('applied')
     expect(await serversNamed('crash-1')).toHaveLength(1)
     expect(await serversNamed('crash-2')).toHaveLength(1)
     const log = (await own.call('GET', '/audit-log?action=server.create')).body.data
     expect(log.filter((entry: Json) => entry.subject.name === 'crash-1')).toHaveLength(1)
+  })
+
+  test('[RES-140] a job whose apply another one has ended meanwhile writes nothing more', async () => {
+    const run = await submit(hub, own, [server('overtaken-1')])
+    const { client, db } = hub.hub.database
+    const jobState = async () => {
+      const [job] = await client`
+        select state from pgboss.job where name = 'iac.apply' and data->>'run_id' = ${run.id} order by created_on limit 1`
+      return job?.state
+    }
+    await inTransaction(db, async tx => {
+      await lockCompany(tx, own.companyId)
+      expect((await own.call('POST', `/iac/runs/${run.id}/apply`, {})).status).toBe(202)
+      await until('the job to wait for the company', async () => {
+        const waiting = await client`
+          select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+        return waiting.length > 0 && (await jobState()) === 'active'
+      })
+      // As the other job ends it.
+      await client`update iac_runs set queued_at = null where id = ${run.id}`
+    })
+    await until('the job to end', async () => (await jobState()) === 'completed')
+    expect(await serversNamed('overtaken-1')).toEqual([])
+    const after = (await own.call('GET', `/iac/runs/${run.id}`)).body.data
+    expect([after.status, after.items[0].status]).toEqual(['planned', 'planned'])
   })
 })

@@ -4,8 +4,8 @@ import { reloadFeeds, reloadPath } from '../../../core/admin-api/calls.ts'
 import { collectorStatusPath } from '../../../core/admin-api/status.ts'
 import { type AdminRoute, createAdminApp } from '../../admin-api/admin-app.ts'
 import { errorResponse } from '../../admin-api/admin-error.ts'
+import { RedisAway } from '../store/redis/redis-client.ts'
 import { SamplesUnavailable } from '../worker/samples/samples-client.ts'
-import { StorageAway } from '../worker/storage/worker-storage.ts'
 import { pushAgent, revokeAgent } from './agents.ts'
 import type { AdminDeps } from './deps.ts'
 import { purgeData } from './purge.ts'
@@ -38,6 +38,6 @@ export const createCollectorAdmin = (deps: AdminDeps) =>
     onError: deps.onError,
     faultOf: error => {
       if (error instanceof SamplesUnavailable) return errorResponse('unavailable', 'the samples store does not answer')
-      return error instanceof StorageAway ? errorResponse('unavailable', 'Redis does not answer') : null
+      return error instanceof RedisAway ? errorResponse('unavailable', 'Redis does not answer') : null
     },
   })

@@ -3,7 +3,7 @@
 
 import type { Redis } from 'ioredis'
 import { limits } from '../../../core/limits.ts'
-import { RedisScript, redisCause } from '../store/redis/redis-client.ts'
+import { RedisScript, redisAway, redisCause } from '../store/redis/redis-client.ts'
 import type { RedisKeys } from '../store/redis/redis-keys.ts'
 import { LUA_PASS, LUA_TEXT, LUA_TRIM } from '../store/redis/redis-scripts.ts'
 import type { BusGroup, BusReader } from './bus.ts'
@@ -16,13 +16,6 @@ const UNTAKEN_MAX_MS = 5_000
 
 /** Nothing comes behind it. */
 const LAST_ID = '18446744073709551615-18446744073709551615'
-
-/** The bus cannot be read because Redis is unreachable. */
-export class BusAway extends Error {}
-
-const away = (error: unknown): never => {
-  throw new BusAway(redisCause(error), { cause: error })
-}
 
 /**
  * KEYS: passed, state. ARGV: consumer, partition. A position ahead of the last one published is of a bus that is lost:
@@ -157,7 +150,7 @@ export class RedisBusReader implements BusReader {
     }
     const rows = await this.redis
       .xrangeBuffer(this.keys.stream(partition), `(${position}-0`, '+', 'COUNT', READ_ENTRIES_MAX)
-      .catch(away)
+      .catch(redisAway)
     const anew: Followed = {
       position,
       ready: groupsOf(partition, rows),
@@ -175,7 +168,7 @@ export class RedisBusReader implements BusReader {
 
   /** Whoever learns of a new head first tells of it, and what is known to be whole is so only up to there. */
   async lastPosition(partition: number): Promise<number> {
-    const head = Number((await this.redis.hget(this.keys.busState, `head:${partition}`).catch(away)) ?? 0)
+    const head = Number((await this.redis.hget(this.keys.busState, `head:${partition}`).catch(redisAway)) ?? 0)
     if (head !== this.heads[partition]) {
       this.heads[partition] = head
       this.onNews(partition)
@@ -185,7 +178,7 @@ export class RedisBusReader implements BusReader {
 
   async passed(consumer: string, partition: number): Promise<number> {
     const { busPassed, busState } = this.keys
-    const found = await PASSED.run(this.redis, [busPassed, busState], [consumer, partition]).catch(away)
+    const found = await PASSED.run(this.redis, [busPassed, busState], [consumer, partition]).catch(redisAway)
     const [passed, lost] = Array.isArray(found) ? found.map(Number) : []
     if (lost) this.onWentBack(partition, lost)
     return passed ?? 0

@@ -48,14 +48,20 @@ function failureText(error: unknown, language: Language): string | null {
 /** Another job has ended what this one works on: two of a run may go on beside each other. */
 class ApplyEnded extends Error {}
 
-/** Locks the run; throws when the apply that this job began has ended meanwhile. */
-async function lockApply(tx: Tx, run: Run): Promise<void> {
-  const [locked] = await tx.db
-    .select({ queuedAt: iacRuns.queuedAt })
-    .from(iacRuns)
-    .where(eq(iacRuns.id, run.id))
-    .for('update')
-  if (!locked?.queuedAt || locked.queuedAt.getTime() !== run.queuedAt?.getTime()) throw new ApplyEnded()
+/** Notes that the run is worked on; throws, so that nothing is kept, when the apply that this job began has ended. */
+async function keepApply(hub: Hub, tx: Tx, run: Run): Promise<void> {
+  const kept = await tx.db
+    .update(iacRuns)
+    .set({ workedAt: new Date(hub.now()) })
+    .where(
+      and(
+        eq(iacRuns.id, run.id),
+        // As precise as the time that was read.
+        sql`date_trunc('milliseconds', ${iacRuns.queuedAt}) = ${run.queuedAt?.toISOString() ?? null}::timestamptz`,
+      ),
+    )
+    .returning({ id: iacRuns.id })
+  if (kept.length === 0) throw new ApplyEnded()
 }
 
 async function applyItem(hub: Hub, run: Run, item: Item, applier: Applier): Promise<void> {
@@ -64,7 +70,6 @@ async function applyItem(hub: Hub, run: Run, item: Item, applier: Applier): Prom
   await inTransaction(hub.database.db, async tx => {
     const within = hubWithin(hub, tx)
     await lockCompany(tx, item.companyId)
-    await lockApply(tx, run)
     // Applies of several runs go one after the other over a resource, whatever it locks itself.
     await tx.db.execute(
       sql`select pg_advisory_xact_lock(hashtextextended(${`iac ${item.companyId} ${item.kind} ${item.name}`}, 0))`,
@@ -83,10 +88,7 @@ async function applyItem(hub: Hub, run: Run, item: Item, applier: Applier): Prom
       .update(iacItems)
       .set({ status: 'applied', error: null, resourceId, appliedAt: new Date(hub.now()) })
       .where(eq(iacItems.id, item.id))
-    await tx.db
-      .update(iacRuns)
-      .set({ workedAt: new Date(hub.now()) })
-      .where(eq(iacRuns.id, run.id))
+    await keepApply(hub, tx, run)
     if (item.action !== 'none')
       await addRunEvent(tx, run.id, 'item_applied', applier, `${item.action} ${item.kind} ${item.name}`, item.id)
   })
@@ -94,7 +96,7 @@ async function applyItem(hub: Hub, run: Run, item: Item, applier: Applier): Prom
 
 async function setAside(hub: Hub, run: Run, item: Item, status: 'failed' | 'skipped', error: string): Promise<void> {
   await inTransaction(hub.database.db, async tx => {
-    await lockApply(tx, run)
+    await keepApply(hub, tx, run)
     const rows = await tx.db
       .update(iacItems)
       .set({ status, error })

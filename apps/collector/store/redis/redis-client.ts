@@ -43,6 +43,13 @@ export function redisCause(error: unknown): string {
   return error.name === 'MaxRetriesPerRequestError' ? 'the connection broke before the answer came' : error.message
 }
 
+/** Redis does not answer. */
+export class RedisAway extends Error {}
+
+export const redisAway = (error: unknown): never => {
+  throw new RedisAway(redisCause(error), { cause: error })
+}
+
 /** Reports trouble to a log. */
 export const toldTo = (log: Logger): Pick<RedisOptions, 'onTrouble' | 'onRecovered'> => ({
   onTrouble: cause => log.error({ cause }, 'cannot reach Redis; it is tried again'),

@@ -182,13 +182,13 @@ export class RedisOutboxStore implements OutboxStore {
   }
 
   /**
-   * Removes of a shard the events that are older than the end of their tenant's tombstone, and the open alerts of
+   * Removes of a shard the events that were made before the tombstone of their tenant ended, and the open alerts of
    * tenants under one that is in force.
    */
   async removePurged(shard: number, tombstones: TombstoneSet, nowMs: number): Promise<void> {
     await this.removeOpen(shard, ({ companyId, serverId }) => tombstones.covers(companyId, serverId, nowMs))
-    await this.removeWhere(shard, Number.POSITIVE_INFINITY, ({ company_id, server_id, occurred_at }) =>
-      tombstones.covers(company_id, server_id, Math.min(Date.parse(occurred_at), nowMs)),
+    await this.removeWhere(shard, Number.POSITIVE_INFINITY, ({ company_id, server_id }, madeAtMs) =>
+      tombstones.covers(company_id, server_id, Math.min(madeAtMs, nowMs)),
     )
   }
 
@@ -225,7 +225,7 @@ export class RedisOutboxStore implements OutboxStore {
   private async removeWhere(
     shard: number,
     countMax: number,
-    isWanted: (event: AlertEvent) => boolean,
+    isWanted: (event: AlertEvent, madeAtMs: number) => boolean,
   ): Promise<number> {
     const args: string[] = []
     let from = '-'
@@ -234,7 +234,8 @@ export class RedisOutboxStore implements OutboxStore {
       for (const [id, fields] of rows) {
         from = `(${id}`
         const event: AlertEvent = JSON.parse(fields[1]!)
-        if (isWanted(event) && args.length / 2 < countMax) args.push(String(Number.parseInt(id, 10)), event.event_id)
+        if (isWanted(event, Number(fields[5])) && args.length / 2 < countMax)
+          args.push(String(Number.parseInt(id, 10)), event.event_id)
       }
       if (rows.length < PAGE) break
     }

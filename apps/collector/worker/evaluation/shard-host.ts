@@ -11,10 +11,10 @@ import { limits } from '../../../../core/limits.ts'
 import { isInForce, type Tombstone } from '../../../../core/retention/tombstone.ts'
 import { busConsumers } from '../../bus/bus.ts'
 import { FileBusReader } from '../../bus/file-bus-reader.ts'
-import { BusAway, RedisBusReader } from '../../bus/redis-bus-reader.ts'
+import { RedisBusReader } from '../../bus/redis-bus-reader.ts'
 import { EvaluationStore } from '../../store/file-evaluation-store.ts'
 import { RecentCommits } from '../../store/redis/commit-again-after-loss.ts'
-import { openRedis, whenReady } from '../../store/redis/redis-client.ts'
+import { openRedis, RedisAway, whenReady } from '../../store/redis/redis-client.ts'
 import { redisKeys } from '../../store/redis/redis-keys.ts'
 import { RedisShardStore, RuleRecords, ShardLost } from '../../store/redis/redis-shard-store.ts'
 import type { KnownShard } from '../../store/shard-store.ts'
@@ -149,7 +149,7 @@ export class ShardHost {
     const finished = loop.run()
     this.running.set(shard, { loop, finished })
     finished.catch(error => {
-      if (error instanceof ShardLost || error instanceof BusAway) opened.lost(error)
+      if (error instanceof ShardLost || error instanceof RedisAway) opened.lost(error)
       else this.fail(error)
     })
   }

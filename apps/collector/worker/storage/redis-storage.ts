@@ -11,7 +11,7 @@ import { readHeads } from '../../bus/redis-bus.ts'
 import type { RedisAddress } from '../../store/redis/redis-address.ts'
 import { RedisShared } from '../../store/redis/redis-announcements.ts'
 import type { openRedis } from '../../store/redis/redis-client.ts'
-import { readWhenReady, redisCause } from '../../store/redis/redis-client.ts'
+import { readWhenReady, redisAway, redisCause } from '../../store/redis/redis-client.ts'
 import { RedisFeedStore } from '../../store/redis/redis-feed-store.ts'
 import { LEADER, type RedisKeys } from '../../store/redis/redis-keys.ts'
 import { type HeldLease, LEASE_MS, RedisLeases } from '../../store/redis/redis-lease-assignment.ts'
@@ -21,14 +21,7 @@ import type { ServerAlerting, ShardStatus } from '../evaluation/shard-messages.t
 import { isValuesOfWorker, type SampleHold } from '../samples/samples-messages.ts'
 import { answerServerQuestion } from '../samples/samples-of-all.ts'
 import { LeaseFollower } from './lease-follower.ts'
-import {
-  type GroupStore,
-  type OtherWorkers,
-  StorageAway,
-  type StorageParts,
-  type WorkerCounts,
-  type WorkerStorage,
-} from './worker-storage.ts'
+import type { GroupStore, OtherWorkers, StorageParts, WorkerCounts, WorkerStorage } from './worker-storage.ts'
 
 const POLL_MS = 1_000
 const LEASE_RENEW_MS = 2_000
@@ -61,10 +54,6 @@ const isCounts = (value: unknown): value is WorkerCounts =>
   ['online', 'pending', 'firing', 'noData', 'flapping'].every(
     name => name in value && typeof Reflect.get(value, name) === 'number',
   )
-
-const away = (error: unknown): never => {
-  throw new StorageAway(redisCause(error), { cause: error })
-}
 
 export class RedisWorkerStorage implements WorkerStorage {
   readonly shards: WorkerStorage['shards']
@@ -158,9 +147,9 @@ export class RedisWorkerStorage implements WorkerStorage {
     }
   }
 
-  /** Throws StorageAway while Redis does not answer. */
+  /** Throws RedisAway while Redis does not answer. */
   private ask(...asked: Parameters<RedisQuestions['ask']>): Promise<unknown[]> {
-    return this.questions.ask(...asked).catch(away)
+    return this.questions.ask(...asked).catch(redisAway)
   }
 
   private ownedShards(): number[] {
@@ -197,7 +186,7 @@ export class RedisWorkerStorage implements WorkerStorage {
   }
 
   async lag(statuses: readonly ShardStatus[], samplesLag: number): Promise<number> {
-    const heads = await readHeads(this.options.redis, this.options.keys).catch(away)
+    const heads = await readHeads(this.options.redis, this.options.keys).catch(redisAway)
     const unevaluated = statuses.reduce(
       (sum, { partition, position }) => sum + Math.max(0, heads[partition]! - position),
       0,

@@ -32,9 +32,6 @@ export type GroupStore = {
   forgetDown(serverIds: readonly string[]): Soon<void>
 }
 
-/** What the workers share does not answer. */
-export class StorageAway extends Error {}
-
 /** The counts of one worker's shards for /status, and its last retention sweep. */
 export type WorkerCounts = {
   readonly online: number
