@@ -265,45 +265,83 @@ describe('the sample writer', () => {
     expect(writer.dropped.purged).toBe(3)
   })
 
-  test('[PUR-010] what is purged while the tombstones cannot be read is never stored, and the rest once they can be', async () => {
-    const bus = openBus()
-    let isCut = true
-    let asked = 0
-    let endedMs = 0
-    const writer = new SampleWriter({
-      store,
-      bus: bus.openReader(),
-      nowMs: () => Date.now(),
-      onInserted: () => undefined,
-      onDefinitions: () => undefined,
-      onTrouble: error => troubles.push(error),
-      readTombstones: async () => {
-        asked++
-        if (isCut) throw new Error('the connection was closed')
-        // It has ended by now, and is known still.
-        return [{ companyId: COMPANY, serverId: server(4), untilMs: endedMs }]
-      },
-    })
-    for (const index of [4, 5]) {
-      const entry = entryOf(COMPANY, server(index), [{ metric: 'cpu_usage_percent', points: [[NOW - MINUTE_MS, 1]] }])
-      expect(await bus.writer.publish(server(index), entry)).toBeNull()
+  describe('a writer that reads tombstones before it stores', () => {
+    /** Samples are held until a flush; `cut`: tombstones cannot be read, and server 4 is purged meanwhile. */
+    function openCut() {
+      const bus = openBus()
+      const state = { isCut: false, asked: 0, purgedUntilMs: 0 }
+      const writer = new SampleWriter({
+        store,
+        bus: bus.openReader(),
+        nowMs: () => Date.now(),
+        onInserted: () => undefined,
+        onDefinitions: () => undefined,
+        onTrouble: error => troubles.push(error),
+        hold: { ms: HOUR_MS, bytes: Number.POSITIVE_INFINITY },
+        readTombstones: async () => {
+          state.asked++
+          if (state.isCut) throw new Error('the connection was closed')
+          return [{ companyId: COMPANY, serverId: server(4), untilMs: state.purgedUntilMs }]
+        },
+      })
+      const run = (): void => {
+        const running = writer.run()
+        ends.push(async () => {
+          writer.abort()
+          await running
+        })
+      }
+      const publish = async (): Promise<void> => {
+        for (const index of [4, 5]) {
+          const series = [{ metric: 'cpu_usage_percent', points: [[NOW - MINUTE_MS, 1]] as const }]
+          expect(await bus.writer.publish(server(index), entryOf(COMPANY, server(index), series))).toBeNull()
+        }
+        // It will have ended when it is read, and is known still.
+        state.purgedUntilMs = Date.now() + 1
+      }
+      const count = async (table: string): Promise<number> =>
+        Number((await store.rows(`SELECT count() FROM ${store.database}.${table}`))[0]?.[0])
+      const serversIn = (table: string) =>
+        store.rows(`SELECT DISTINCT toString(server_id) FROM ${store.database}.${table} ORDER BY 1`)
+      return { writer, state, run, publish, count, serversIn }
     }
-    endedMs = Date.now() + 1
-    const running = writer.run()
-    ends.push(async () => {
-      writer.abort()
-      await running
+
+    test('[PUR-010] what is purged while they cannot be read is never stored, and the rest once they can be', async () => {
+      const { writer, state, run, publish, count, serversIn } = openCut()
+      state.isCut = true
+      await publish()
+      run()
+      const flushed = writer.flush()
+      await until('definitions and samples to have been kept back', () => state.asked > 2, 30_000)
+      expect([await count('samples_raw'), await count('series')]).toEqual([0, 0])
+      expect(writer.bufferedOf(COMPANY, server(4))).toHaveLength(1)
+      state.isCut = false
+      await flushed
+      for (const table of ['samples_raw', 'series']) expect(await serversIn(table)).toEqual([[server(5)]])
+      expect(writer.dropped.purged).toBe(1)
     })
-    const flushed = writer.flush()
-    // The definitions are due first, and what waits behind them then.
-    await until('both to have been kept back', () => asked > 2, 30_000)
-    expect((await contents()).map(([count]) => Number(count))).toEqual([0, 0])
-    expect(writer.bufferedOf(COMPANY, server(4))).toHaveLength(1)
-    isCut = false
-    await flushed
-    for (const table of ['samples_raw', 'series'])
-      expect(await store.rows(`SELECT toString(server_id) FROM ${store.database}.${table}`)).toEqual([[server(5)]])
-    expect(writer.dropped.purged).toBe(1)
+
+    test('[PUR-010] so are samples whose definitions are stored already', async () => {
+      const { writer, state, run, publish, count, serversIn } = openCut()
+      run()
+      await publish()
+      const untilMs = state.purgedUntilMs
+      state.purgedUntilMs = 0
+      await until('the definitions to be stored', async () => (await count('series')) === 2, 30_000)
+      state.isCut = true
+      const askedBefore = state.asked
+      // What was read lately is known.
+      const oldAt = performance.now() + 2_100
+      await until('the last reading to be old', () => performance.now() > oldAt)
+      const flushed = writer.flush()
+      await until('samples to have been kept back', () => state.asked > askedBefore + 1, 30_000)
+      expect(await count('samples_raw')).toBe(0)
+      state.isCut = false
+      state.purgedUntilMs = untilMs
+      await flushed
+      expect(await serversIn('samples_raw')).toEqual([[server(5)]])
+      expect(writer.dropped.purged).toBe(1)
+    })
   })
 
   test('definitions that no two servers share are stored in blocks of bounded size, and while too many wait the bus is not read', async () => {
