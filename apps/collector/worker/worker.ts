@@ -25,6 +25,7 @@ import type { ReloadAgentFeeds } from './reload-calls.ts'
 import { RetentionSweeper } from './samples/retention-sweep.ts'
 import { type SamplesClient, startSamples } from './samples/samples-client.ts'
 import { allAttributes, changedAttributes } from './server-attributes.ts'
+import { snapshotIntervalMs } from './storage/bus-room.ts'
 import { alertingDirOf, FileWorkerStorage } from './storage/file-storage.ts'
 import type { WorkerStorage } from './storage/worker-storage.ts'
 import { WorkerStatus } from './worker-status.ts'
@@ -144,7 +145,7 @@ function startShards(
           stableMs: config['alerting.flap_stable'],
         },
       },
-      snapshotIntervalMs: config['alerting.rules_state_interval'],
+      snapshotIntervalMs: snapshotIntervalMs(config),
       sweepIntervalMs: Math.min(config['alerting.sweep_interval'], config['alerting.presence_sweep']),
       presenceGraceMinMs: config['alerting.startup_grace_min'],
     },

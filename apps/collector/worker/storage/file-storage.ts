@@ -10,7 +10,7 @@ import { FileFeedStore } from '../../store/file-feed-store.ts'
 import { Tombstones } from '../../store/tombstones.ts'
 import { newTurns } from '../../store/write-turns.ts'
 import type { ShardStatus } from '../evaluation/shard-messages.ts'
-import { sampleHold } from './sample-hold.ts'
+import { sampleHold } from './bus-room.ts'
 import type { GroupStore, StorageParts, WorkerStorage } from './worker-storage.ts'
 
 /** How often the bus gets the saved position, and is asked whether it refused a batch. */

@@ -21,7 +21,7 @@ import type { RegistryBacking } from '../../store/registry/registry.ts'
 import type { ReloadAgentFeeds } from '../reload-calls.ts'
 import { FileWorkerStorage } from './file-storage.ts'
 import { RedisWorkerStorage } from './redis-storage.ts'
-import { sampleHold } from './sample-hold.ts'
+import { sampleHold } from './bus-room.ts'
 import type { WorkerStorage } from './worker-storage.ts'
 
 /** The longest interval at which changes of other processes to the registry in Redis are polled. */
