@@ -19,9 +19,9 @@ import { durabilityFaults, logRedisFaults } from '../../store/redis/redis-setup-
 import { RegistryStore } from '../../store/registry/file-registry-store.ts'
 import type { RegistryBacking } from '../../store/registry/registry.ts'
 import type { ReloadAgentFeeds } from '../reload-calls.ts'
+import { sampleHold } from './bus-room.ts'
 import { FileWorkerStorage } from './file-storage.ts'
 import { RedisWorkerStorage } from './redis-storage.ts'
-import { sampleHold } from './bus-room.ts'
 import type { WorkerStorage } from './worker-storage.ts'
 
 /** The longest interval at which changes of other processes to the registry in Redis are polled. */
