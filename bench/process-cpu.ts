@@ -34,10 +34,19 @@ export function memoryMb(pid: number): { readonly pss_mb: number; readonly anony
 
 type ThreadUse = { readonly name: string; readonly cpuNs: number; readonly wakeUps: number }
 
+/** The threads of a process by number; none of one that has ended. */
+function tasksOf(pid: number): string[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`)
+  } catch {
+    return []
+  }
+}
+
 /** What each living thread has used so far, by its number. A thread that ends while it is read is left out. */
 export function threadUse(pid: number): Map<number, ThreadUse> {
   const use = new Map<number, ThreadUse>()
-  for (const task of readdirSync(`/proc/${pid}/task`)) {
+  for (const task of tasksOf(pid)) {
     const read = (file: string): string => readFileSync(`/proc/${pid}/task/${task}/${file}`, 'utf8')
     try {
       const name = Number(task) === pid ? 'main' : read('comm').trim()
