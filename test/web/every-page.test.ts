@@ -100,6 +100,32 @@ async function fillSite(): Promise<void> {
   ).data.id
   const { data: rules } = await api('GET', '/monitoring/rules')
   ids.rule = rules[0]?.id
+  await fillInfrastructure()
+}
+
+/** A resource of long values, a run that waits for approval, one with faults. */
+async function fillInfrastructure(): Promise<void> {
+  const { data: subnet } = await api('POST', '/subnets', {
+    ...{ name: 'office', cidr: '10.4.0.0/24', description: 'd'.repeat(300), tags: ['lan', 'a'.repeat(64)] },
+    reserved: [{ from: '10.4.0.2', to: '10.4.0.9' }],
+  })
+  await api('POST', '/ips', { address: '10.4.0.10', server_id: ids.server })
+  ids.kind = 'subnet'
+  ids.resource = subnet.id
+  const { data: me } = await api('GET', '/me')
+  const { data: person } = await api('POST', '/users', {
+    ...{ name: 'Approver', email: 'approver@example.test', password: 'a password of the test' },
+  })
+  await api('POST', '/approvals/workflows', {
+    ...{ name: 'Networks', kinds: ['subnet'] },
+    steps: [{ name: 'Network team', required: 1, sla_hours: 24, user_ids: [person.id] }],
+  })
+  const contents = (cidr: string): string =>
+    `apiVersion: hub/v1\nkind: subnet\nmetadata:\n  company: ${me.company.slug}\n  name: lab\nspec:\n  cidr: ${cidr}\n`
+  const submit = (title: string, cidr: string) =>
+    api('POST', '/iac/runs', { title, manifests: [{ path: 'subnet/lab.yml', contents: contents(cidr) }] })
+  await submit('A network that is none', '10.4.0.300/24')
+  ids.run = (await submit('A network for the lab', '10.5.0.0/24')).data.id
 }
 
 /** What must not happen on any page. */

@@ -64,6 +64,7 @@ const filesOf = (loads: readonly Load[]): readonly string[] =>
 test.each([
   ...['/', '/servers', '/alerts', '/silences', '/rules', '/checks', '/licenses', '/agents', '/servers/add'],
   ...['/findings', '/findings?group=package', '/exceptions'],
+  ...['/infrastructure', '/infrastructure/subnet', '/iac', '/approvals'],
 ])(
   'the first load of %s: document, script and style are small, few and compressed',
   async path => {

@@ -36,7 +36,7 @@ const runShort = named('IacRunShort', shortRun)
 export type RunRow = typeof iacRuns.$inferSelect
 
 /** What the list shows; the files of a run can be megabytes. */
-const shortColumns = {
+export const shortColumns = {
   id: iacRuns.id,
   title: iacRuns.title,
   status: iacRuns.status,

@@ -1,14 +1,18 @@
 // The list of a kind: its filters, those of its fields and traits among them, and its order.
 import { Type } from '@sinclair/typebox'
 import { and, eq, gte, or, sql } from 'drizzle-orm'
+import { assert } from '../../../core/assert.ts'
+import type { Hub } from '../hub-context.ts'
 import type { Executor } from '../platform/db/connect.ts'
-import { likePattern } from '../platform/db/page-of-rows.ts'
+import { likePattern, type PageOfRows, PageReader, type RowRange } from '../platform/db/page-of-rows.ts'
 import { permissionDenied } from '../platform/http/api-error.ts'
-import { equals, filter, isOn, ofCompany } from '../platform/http/collection.ts'
+import { type Asker, equals, filter, isOn, ofCompany } from '../platform/http/collection.ts'
 import { flag, flagOf, instant, oneOf, text, uuid } from '../platform/http/request-schema.ts'
 import type { Values } from './field.ts'
 import { columnNamed, healths, type Kind, origins } from './kind.ts'
-import { ofWhich, selectRows } from './resource-rows.ts'
+import { type Found, ofWhich, selectRows } from './resource-rows.ts'
+
+type AnyFilter = ReturnType<typeof filter>
 
 function healthFilter({ table }: Kind) {
   // Written out, so that PostgreSQL knows how many rows meet it.
@@ -63,6 +67,45 @@ export function rowCollection(kind: Kind) {
       return ofWhich(kind, isTrash ? 'deleted' : 'kept')
     },
   }
+}
+
+/** The list of a kind, and what reads a page of it by the name of the order. */
+function newReader(kind: Kind) {
+  const list = rowCollection(kind)
+  const pages = Object.entries(kind.sorts).map(
+    ([name, order]) => [name, new PageReader({ ...list, order, pageBy: list.pageBy })] as const,
+  )
+  return { list, pages: new Map(pages) }
+}
+const readers = new WeakMap<Kind['info'], ReturnType<typeof newReader>>()
+
+function readerOf(kind: Kind): ReturnType<typeof newReader> {
+  const known = readers.get(kind.info) ?? newReader(kind)
+  readers.set(kind.info, known)
+  return known
+}
+
+/** A page of the rows of a company, or of its trash, by the filters and orders of the list. */
+export async function readKind(
+  kind: Kind,
+  { database: { db } }: Pick<Hub, 'database'>,
+  companyId: string,
+  given: Values,
+  isTrash: boolean,
+  range: RowRange,
+): Promise<PageOfRows<Found>> {
+  const { list, pages } = readerOf(kind)
+  const all: Readonly<Record<string, AnyFilter>> = { ...list.filters, ...list.within }
+  // None of these filters looks at who asks.
+  const where = and(
+    ofWhich(kind, isTrash ? 'deleted' : 'kept'),
+    ...Object.entries(given).map(([name, value]) => all[name]?.where(value as never, {} as Asker)),
+  )
+  const pageReader = pages.get(String(given.sort ?? kind.usualSort))
+  assert(pageReader !== undefined, 'a list has the order that was asked for')
+  const page = await pageReader.read(db, { ownerId: companyId, owned: list.scope.where(companyId), where }, range)
+  // The columns of the table are those of the kind's fields.
+  return page as PageOfRows<Found>
 }
 
 /** A list of texts as one parameter of a raw query. */

@@ -44,7 +44,9 @@ type Problem = {
   detail: Readonly<Record<string, unknown>>
   since: Date | string
 }
-type Asker = Pick<RouteContext, 'hub' | 'caller' | 'companyId' | 'language'>
+type Asker = Pick<RouteContext, 'hub' | 'companyId' | 'language'> & {
+  readonly caller: { readonly permissions: Pick<ReadonlySet<string>, 'has'> }
+}
 
 export async function resourcesOverview({ hub, caller, companyId, language }: Asker) {
   const { db } = hub.database

@@ -2,7 +2,7 @@
 // other and puts a page's first data into its document, and to the browser, which draws them.
 
 /** A part of the interface in the navigation. */
-type Section = 'monitoring' | 'security' | 'administration'
+type Section = 'monitoring' | 'security' | 'infrastructure'
 
 type SitePage = {
   /** Below the company; `:name` is a parameter, `:name?` one that may be missing at the end. */
@@ -20,6 +20,8 @@ type SitePage = {
   }
   /** The keys without which the page is not shown. */
   readonly permissions: readonly string[]
+  /** One of these keys is needed beside them. */
+  readonly anyOf?: readonly string[]
   /** Where it stands in the navigation; null: it is reached from another page. */
   readonly section: Section | null
   /** `g` and this key lead to it. */
@@ -27,6 +29,15 @@ type SitePage = {
 }
 
 const SEE = ['monitoring.view', 'servers.view']
+/** Keys with which some kind of resource is seen. */
+const SEE_RESOURCES = [
+  'network.view',
+  'dns.view',
+  'certificates.view',
+  'connections.view',
+  'load-balancers.view',
+  'proxies.view',
+]
 
 const table = {
   overview: { path: '/', view: 'overview', takes: [], permissions: SEE, section: 'monitoring', key: 'o' },
@@ -170,10 +181,62 @@ const table = {
     section: 'security',
     key: 'x',
   },
+  infrastructure: {
+    path: '/infrastructure',
+    view: 'infrastructure',
+    takes: [],
+    permissions: [],
+    anyOf: SEE_RESOURCES,
+    section: 'infrastructure',
+    key: 'n',
+  },
+  resources: {
+    path: '/infrastructure/:kind',
+    view: 'resources',
+    takes: ['parent', 'q', 'sort', 'trash', 'offset'],
+    permissions: [],
+    anyOf: SEE_RESOURCES,
+    section: null,
+    key: null,
+  },
+  resource: {
+    path: '/infrastructure/:kind/:resource',
+    view: 'resource',
+    takes: [],
+    permissions: [],
+    anyOf: SEE_RESOURCES,
+    section: null,
+    key: null,
+  },
+  iac: {
+    path: '/iac',
+    view: 'iac-runs',
+    takes: ['q', 'offset'],
+    permissions: ['iac.view'],
+    section: 'infrastructure',
+    key: 'd',
+  },
+  iac_run: { path: '/iac/:run', view: 'iac-run', takes: [], permissions: ['iac.view'], section: null, key: null },
+  approvals: {
+    path: '/approvals',
+    view: 'approvals',
+    takes: ['past', 'offset'],
+    permissions: ['approvals.view'],
+    section: 'infrastructure',
+    key: 'p',
+  },
 } as const satisfies Readonly<Record<string, SitePage>>
 
 export type PageName = keyof typeof table
 export const sitePages: Readonly<Record<PageName, SitePage>> = table
+
+/** The first key that a viewer lacks for a page; null: it is shown. */
+export function missingKey(name: PageName, has: (permission: string) => boolean): string | null {
+  const { permissions, anyOf = [] } = sitePages[name]
+  const missing = permissions.find(permission => !has(permission))
+  return missing ?? (anyOf.some(has) ? null : (anyOf[0] ?? null))
+}
+
 export const pageNames = Object.keys(sitePages) as readonly PageName[]
 
 type PathParams = Readonly<Record<string, string>>

@@ -2,7 +2,7 @@
 // while it is shown; `g` and a letter lead to a page.
 import { useEffect } from 'preact/hooks'
 import { savedPages } from '../address/saved-view.ts'
-import { type PageName, pageNames, sitePages } from '../address/site-map.ts'
+import { missingKey, type PageName, pageNames, sitePages } from '../address/site-map.ts'
 import { currentPage, goBack, goTo, hrefTo } from './address/router.ts'
 import { isPaused } from './connection/live.ts'
 import { overlay } from './frame/overlay.ts'
@@ -32,7 +32,7 @@ const isTyping = (target: EventTarget | null): boolean =>
   !(target instanceof HTMLInputElement && target.type === 'checkbox')
 
 function goByLetter(letter: string): boolean {
-  const name = pageNames.find(each => sitePages[each].key === letter && sitePages[each].permissions.every(may))
+  const name = pageNames.find(each => sitePages[each].key === letter && missingKey(each, may) === null)
   if (name === undefined) return false
   goTo(hrefTo(name))
   return true

@@ -10,7 +10,7 @@ import { invalidField, notFound, permissionDenied } from '../../platform/http/ap
 import { id as idOf, string } from '../../platform/http/response-schema.ts'
 import type { RouteContext } from '../../platform/http/route.ts'
 import { SHARE_KEY, VIEW_QUERY_CHARS_MAX, viewQuery } from '../address/saved-view.ts'
-import { type PageName, sitePages } from '../address/site-map.ts'
+import { missingKey, type PageName, sitePages } from '../address/site-map.ts'
 
 /** Of one person in one company, and of a company: both are sent whole. */
 const OWN_MAX = 100
@@ -61,8 +61,7 @@ const present = (row: Row, userId: string): SavedView => ({
 
 /** A page that went out of the site map, or that the caller may not see, has no views. */
 const isSeen = ({ caller }: RouteContext, page: string): boolean =>
-  Object.hasOwn(sitePages, page) &&
-  sitePages[page as PageName].permissions.every(permission => caller.permissions.has(permission))
+  Object.hasOwn(sitePages, page) && missingKey(page as PageName, key => caller.permissions.has(key)) === null
 
 /** The caller's own views and those that others share, of pages that the caller may see; the own ones first. */
 export async function savedViewsOf(context: RouteContext): Promise<SavedView[]> {
@@ -115,8 +114,8 @@ async function auditShared(tx: Tx, context: RouteContext, before: Row | null, af
  */
 export async function putSavedView(context: RouteContext, id: string, input: SavedViewInput): Promise<SavedView> {
   const { hub, companyId, caller } = context
-  const missing = sitePages[input.page].permissions.find(permission => !caller.permissions.has(permission))
-  if (missing !== undefined) throw permissionDenied(missing)
+  const missing = missingKey(input.page, key => caller.permissions.has(key))
+  if (missing !== null) throw permissionDenied(missing)
   if (input.shared && !caller.permissions.has(SHARE_KEY)) throw permissionDenied(SHARE_KEY)
   const query = viewQuery(input.query)
   if (query.length > VIEW_QUERY_CHARS_MAX) throw invalidField('query', 'length_max', { max: VIEW_QUERY_CHARS_MAX })

@@ -8,15 +8,15 @@ import { usableCompanies } from '../../identity/company-of-caller.ts'
 import { sessionHours } from '../../identity/session-life.ts'
 import { collectors } from '../../platform/db/schema.ts'
 import { companies, sessions } from '../../platform/db/schema-identity.ts'
-import { ApiError } from '../../platform/http/api-error.ts'
+import { ApiError, permissionDenied } from '../../platform/http/api-error.ts'
 import { productVersion } from '../../version.ts'
-import { type MatchedPage, sitePages, viewOf } from '../address/site-map.ts'
+import { type MatchedPage, missingKey, viewOf } from '../address/site-map.ts'
 import { assetPaths, encodingFor } from '../assets.ts'
 import type { SharedViews } from '../live/shared-views.ts'
 import { shellWords } from '../words/shell.ts'
 import { textsIn, type WebLanguage } from '../words/words.ts'
 import { Html, html, pageHeaders } from './html.ts'
-import { type Guest, guestOf, needKeys, type ShownCompany } from './page-visitor.ts'
+import { type Guest, guestOf, type ShownCompany } from './page-visitor.ts'
 
 type CompanyName = { readonly slug: string; readonly name: string }
 
@@ -126,7 +126,8 @@ async function firstView(
   const { view: name, params } = viewOf(page, search)
   if (name === null) return null
   try {
-    needKeys(guest, sitePages[page.name].permissions)
+    const missing = missingKey(page.name, key => guest.caller.permissions.has(key))
+    if (missing !== null) throw permissionDenied(missing)
     const { companyId } = company
     const { permissions } = guest.caller
     const made = await views.get({ name, companyId, search: params, permissions, wanted: 'at_hand' })
@@ -203,7 +204,7 @@ export async function documentResponse(
       : encoding === 'gzip'
         ? gzipSync(text, { level: 5 })
         : text
-  const isRefused = sitePages[page.name].permissions.some(permission => !permissions.has(permission))
+  const isRefused = missingKey(page.name, key => permissions.has(key)) !== null
   return new Response(typeof body === 'string' ? body : new Uint8Array(body), {
     status: isRefused ? 403 : 200,
     headers: { ...pageHeaders(language), ...(encoding === null ? {} : { 'Content-Encoding': encoding }) },

@@ -2,6 +2,7 @@
 import { agentsView } from './agents.ts'
 import { alertView } from './alert.ts'
 import { alertsView, matchingAlertsView } from './alerts.ts'
+import { approvalsView } from './approvals.ts'
 import { arrivalsView } from './arrivals.ts'
 import { checkView } from './check.ts'
 import { checkDaysView, checksView } from './checks.ts'
@@ -11,10 +12,15 @@ import { findingView } from './finding.ts'
 import { findingsByServerView, findingsView, matchingFindingsView } from './findings.ts'
 import { findingsExportView } from './findings-export.ts'
 import { hostMapView, mapCellsView } from './host-map.ts'
+import { iacRunsView, iacRunView } from './iac-runs.ts'
+import { infrastructureView } from './infrastructure.ts'
 import { licensesView } from './licenses.ts'
+import { resourceChoicesView } from './named-resources.ts'
 import { companyBriefView, overviewView } from './overview.ts'
 import { paletteView } from './palette.ts'
 import { pulseView } from './pulse.ts'
+import { resourceView } from './resource.ts'
+import { resourcesView } from './resources.ts'
 import { ruleView } from './rule.ts'
 import { ruleEditorView } from './rule-editor.ts'
 import { ruleHistoryView } from './rule-history.ts'
@@ -34,6 +40,7 @@ import { vulnerabilityView } from './vulnerability.ts'
 
 export const views: Readonly<Record<string, View>> = {
   agents: agentsView,
+  approvals: approvalsView,
   arrivals: arrivalsView,
   check: checkView,
   'company-brief': companyBriefView,
@@ -45,6 +52,9 @@ export const views: Readonly<Record<string, View>> = {
   findings: findingsView,
   'findings-by-server': findingsByServerView,
   'findings-export': findingsExportView,
+  'iac-run': iacRunView,
+  'iac-runs': iacRunsView,
+  infrastructure: infrastructureView,
   licenses: licensesView,
   alert: alertView,
   alerts: alertsView,
@@ -67,6 +77,9 @@ export const views: Readonly<Record<string, View>> = {
   'host-map': hostMapView,
   'host-map-cells': mapCellsView,
   'server-series': serverSeriesView,
+  resource: resourceView,
+  'resource-choices': resourceChoicesView,
+  resources: resourcesView,
   rule: ruleView,
   'rule-editor': ruleEditorView,
   'rule-history': ruleHistoryView,

@@ -2,7 +2,7 @@
 import { useSignal } from '@preact/signals'
 import type { ComponentType } from 'preact'
 import { useEffect, useMemo, useState } from 'preact/hooks'
-import { type PageName, sitePages } from '../../address/site-map.ts'
+import { missingKey, type PageName } from '../../address/site-map.ts'
 import { shellWords } from '../../words/shell.ts'
 import { currentPage } from '../address/router.ts'
 import { waitingSeconds } from '../api.ts'
@@ -51,8 +51,8 @@ function CurrentPage() {
       .catch(() => setFailed(name))
   }, [name, tries.value])
   if (page === null || name === undefined) return <Fault fault={notFound} />
-  const missing = sitePages[name].permissions.find(permission => !may(permission))
-  if (missing !== undefined) return <NoPermission permission={missing} />
+  const missing = missingKey(name, may)
+  if (missing !== null) return <NoPermission permission={missing} />
   const Page = loaded.get(name)
   if (Page !== undefined) return <Page key={JSON.stringify(page)} />
   return failed === name ? <Fault fault={notLoaded} onRetry={() => tries.value++} /> : <Skeleton />

@@ -1,6 +1,6 @@
 // The navigation at the side: only pages that the viewer may see; on a phone behind a button.
 import { signal } from '@preact/signals'
-import { type PageName, pageNames, sitePages } from '../../address/site-map.ts'
+import { missingKey, type PageName, pageNames, sitePages } from '../../address/site-map.ts'
 import { shellWords } from '../../words/shell.ts'
 import { currentPage, hrefTo } from '../address/router.ts'
 import { Icon } from '../parts/icons.tsx'
@@ -9,8 +9,8 @@ import { may, textsOf } from '../session.ts'
 const t = textsOf(shellWords)
 const isOpen = signal(false)
 
-const isSeen = (name: PageName): boolean => sitePages[name].permissions.every(may)
-const sections = ['monitoring', 'security', 'administration'] as const
+const isSeen = (name: PageName): boolean => missingKey(name, may) === null
+const sections = ['monitoring', 'security', 'infrastructure'] as const
 
 export const MenuButton = () => (
   <button

@@ -5,7 +5,7 @@ import '../view.ts'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { savedPages } from '../../address/saved-view.ts'
-import { type PageName, pageNames, sitePages } from '../../address/site-map.ts'
+import { missingKey, type PageName, pageNames, sitePages } from '../../address/site-map.ts'
 import type { PaletteView } from '../../views/palette.ts'
 import { keyWords } from '../../words/keys.ts'
 import { shellWords } from '../../words/shell.ts'
@@ -45,8 +45,7 @@ const leadTo = (kind: Kind, text: string, href: string, more: Partial<Command> =
 })
 
 /** Pages that need no object, also those that stand in no navigation. */
-const isSeen = (name: PageName): boolean =>
-  !sitePages[name].path.includes(':') && sitePages[name].permissions.every(may)
+const isSeen = (name: PageName): boolean => !sitePages[name].path.includes(':') && missingKey(name, may) === null
 
 const pages = (): Command[] => [
   ...pageNames.filter(isSeen).map(name => {

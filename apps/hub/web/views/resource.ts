@@ -1,0 +1,115 @@
+// One resource of any kind: its fields, what is wrong with it, what it is made of, what was last done with it.
+
+import { sql } from 'drizzle-orm'
+import type { AuditChanges } from '../../platform/db/schema-identity.ts'
+import { conditionsOf } from '../../resources/conditions.ts'
+import type { Kind } from '../../resources/kind.ts'
+import { pathsOf } from '../../resources/resource-paths.ts'
+import { type Found, findRow } from '../../resources/resource-rows.ts'
+import { presentOne } from '../../resources/resource-show.ts'
+import { NAME_KEYS, namesOf } from './named-resources.ts'
+import { fieldsOf, formFieldsOf, partsOf, shownKind } from './resource-fields.ts'
+import type { ResourceChange, ResourceCondition, ResourceView } from './resource-pages.ts'
+import type { View, ViewContext } from './view.ts'
+
+const CHANGES_SHOWN = 20
+/** Members that have a place of their own on the page. */
+const APART = new Set([
+  ...['id', 'company_id', 'version', 'origin', 'health', 'drifted', 'created_by', 'updated_by', 'created_at'],
+  ...['updated_at', 'deleted_at', 'conditions', 'drift', 'last_run', 'last_runs', 'name', 'owner_team'],
+])
+
+/** As JSON has them: a date is a text. */
+const plain = (value: unknown): Record<string, unknown> => JSON.parse(JSON.stringify(value))
+
+async function conditions({ hub, companyId }: ViewContext, kind: Kind, id: string): Promise<ResourceCondition[]> {
+  const { db } = hub.database
+  const [en, vi] = await Promise.all([
+    conditionsOf(db, kind.info, companyId, [id], 'en'),
+    conditionsOf(db, kind.info, companyId, [id], 'vi'),
+  ])
+  const vietnamese = new Map((vi.get(id) ?? []).map(({ code, message }) => [code, message]))
+  return (en.get(id) ?? []).map(({ code, severity, message, since }) => ({
+    ...{ code, severity, sinceMs: since.getTime() },
+    message: { en: message, vi: vietnamese.get(code) ?? message },
+  }))
+}
+
+type AuditRow = { id: string; created_at: string; actor_name: string | null; action: string; changes: AuditChanges }
+
+async function changesOf({ hub, companyId, may }: ViewContext, kind: Kind, id: string) {
+  if (!may('audit.view')) return null
+  const rows = await hub.database.db.execute<AuditRow>(sql`
+    select id, created_at, actor_name, action, changes from audit_log
+    where company_id = ${companyId} and subject_type = ${kind.info.kind} and subject_id = ${id}
+    order by created_at desc, position desc limit ${CHANGES_SHOWN}`)
+  return rows.map(
+    (row): ResourceChange => ({
+      ...{ id: row.id, actor: row.actor_name, action: row.action, fields: Object.keys(row.changes) },
+      atMs: new Date(row.created_at).getTime(),
+    }),
+  )
+}
+
+/** What the row names: by its fields, and what it is a part of. */
+async function named(context: ViewContext, kind: Kind, row: Found, values: Readonly<Record<string, unknown>>) {
+  const references = fieldsOf(kind).flatMap(({ name, to }) => {
+    const value = values[name]
+    if (to === null) return []
+    return (Array.isArray(value) ? value : [value]).flatMap(id => (typeof id === 'string' ? { kind: to, id } : []))
+  })
+  const parentKind = kind.parent?.of.info.kind
+  const parentId = kind.parent ? String((row as Found & Record<string, unknown>)[kind.parent.column]) : ''
+  const of = parentKind === undefined ? [] : [{ kind: parentKind, id: parentId }]
+  const names = await namesOf(context, [...references, ...of])
+  return { names, parent: names.find(each => each.kind === parentKind && each.id === parentId) ?? null }
+}
+
+const ms = (text: unknown): number => new Date(String(text)).getTime()
+
+type Run = { id: string; action: string; state: string; queued_at: string; error: string | null }
+
+export const resourceView: View<ResourceView> = {
+  permissions: [],
+  optional: [...NAME_KEYS, 'audit.view'],
+  params: ['kind', 'resource'],
+  async make(context) {
+    const { hub, companyId, may, param } = context
+    const { db } = hub.database
+    const kind = shownKind(context)
+    const { info } = kind
+    const mayManage = may(info.permissions.manage)
+    const row = await findRow(kind, db, companyId, param('resource'), mayManage ? 'any' : 'kept')
+    const shown = plain(await presentOne(kind, { hub, companyId, language: 'en' }, row))
+    const fields = fieldsOf(kind)
+    const own = new Set(fields.flatMap(({ name }) => [name, `${name}_set`]))
+    const members = Object.entries(shown)
+    const values = Object.fromEntries(members.filter(([name]) => own.has(name)))
+    values.owner_team_id = row.owner_team_id
+    const [{ names, parent }, paths, open, changes] = await Promise.all([
+      named(context, kind, row, values),
+      pathsOf(db, hub.kinds, companyId, info.kind, [row.id]),
+      conditions(context, kind, row.id),
+      changesOf(context, kind, row.id),
+    ])
+    return {
+      ...{ id: row.id, kind: info.kind, title: info.title, name: row.name, parent, version: row.version },
+      ...{ status: row.status, origin: row.origin, isDeleted: row.deleted_at !== null },
+      health: shown.health as ResourceView['health'],
+      createdAtMs: row.created_at.getTime(),
+      updatedAtMs: row.updated_at.getTime(),
+      path: paths.get(row.id) ?? '',
+      mayManage: mayManage && !kind.without.includes('change'),
+      mayDelete: mayManage && !kind.without.includes('delete'),
+      ...{ fields, form: formFieldsOf(kind), values, names, conditions: open, changes },
+      derived: Object.fromEntries(members.filter(([name]) => !own.has(name) && !APART.has(name))),
+      drift: row.drift,
+      runs: (shown.last_runs as Run[]).map(({ id, action, state, queued_at, error }) => ({
+        ...{ id, action, state, error, queuedAtMs: ms(queued_at) },
+      })),
+      parts: partsOf(kind)
+        .filter(part => may(part.info.permissions.view))
+        .map(part => ({ kind: part.info.kind, title: part.info.title.many })),
+    }
+  },
+}

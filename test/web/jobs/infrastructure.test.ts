@@ -1,0 +1,146 @@
+// Resources, manifests and approvals in a real browser, by role and accessible name.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { Browser } from 'playwright-core'
+import { kinds } from '../../../apps/hub/kinds.ts'
+import { sitePages } from '../../../apps/hub/web/address/site-map.ts'
+import { type Json, type Tenant, TestHub } from '../../api/hub-harness.ts'
+import { until } from '../../support/until.ts'
+import { closeContexts, sharedBrowser } from '../browser.ts'
+import { logIn, newPerson, slugOf } from '../visitor.ts'
+
+let hub: TestHub
+let browser: Browser
+let tenant: Tenant
+
+beforeAll(async () => {
+  hub = await TestHub.start({ 'rate.session_per_minute': 100_000, 'rate.web_per_minute': 100_000 })
+  tenant = await hub.tenant()
+  browser = await sharedBrowser()
+}, 120_000)
+afterAll(async () => {
+  await closeContexts()
+  await hub?.stop()
+}, 120_000)
+
+async function visitAs(email: string, path: string) {
+  const session = await logIn(hub.url, email)
+  const [name = '', value = ''] = session.cookie.split('=')
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 } })
+  await context.addCookies([{ name, value, url: hub.url }])
+  const page = await context.newPage()
+  await page.goto(`${hub.url}/c/${slugOf(session)}${path}`)
+  return page
+}
+const visit = async (path: string, permissions: readonly string[] = ['*']) =>
+  visitAs((await newPerson(hub, tenant.companyId, permissions)).email, path)
+
+const made = async (path: string, body: Json): Promise<Json> => {
+  const answer = await tenant.call('POST', path, body)
+  expect([path, answer.status, answer.body.errors]).toEqual([path, 201, undefined])
+  return answer.body.data
+}
+
+test('[RES-001] the pages of resources are shown to who may see some kind, whichever it is', () => {
+  const keys = new Set(kinds.map(({ info }) => info.permissions.view))
+  expect(new Set(sitePages.resources.anyOf)).toEqual(keys)
+})
+
+test('[RES-008] [RES-023] a subnet is added, changed, deleted and restored by its form; what is refused stands at its field', async () => {
+  const page = await visit('/infrastructure')
+  await page.getByRole('table', { name: 'Kinds' }).getByRole('link', { name: 'subnets' }).click()
+  await page.getByText('There are no subnets yet.').waitFor()
+  await page.getByRole('button', { name: 'Add subnet' }).click()
+  const form = page.getByRole('dialog', { name: 'Add subnet' })
+  await form.getByLabel('name').fill('office')
+  await form.getByLabel('cidr').fill('10.9.0.300/24')
+  await form.getByLabel('tags').fill('lan\nb')
+  await form.getByLabel('reserved').fill('[{"from": "10.9.0.2"')
+  await form.getByRole('button', { name: 'Save' }).click()
+  await form.getByText('This is no JSON').waitFor()
+  await form.getByLabel('reserved').fill('[{"from": "10.9.0.2", "to": "10.9.0.9"}]')
+  await form.getByRole('button', { name: 'Save' }).click()
+  await form.getByLabel('cidr').and(page.locator('[aria-invalid=true]')).waitFor()
+  expect(await form.getByLabel('tags').inputValue()).toBe('lan\nb')
+  await form.getByLabel('cidr').fill('10.9.0.0/24')
+  await form.getByRole('button', { name: 'Save' }).click()
+
+  await page.getByRole('heading', { name: 'office', level: 1 }).waitFor()
+  const { body } = await tenant.call('GET', '/subnets?search=office')
+  expect(body.data).toHaveLength(1)
+  expect(body.data[0]).toMatchObject({ cidr: '10.9.0.0/24', tags: ['b', 'lan'] })
+  const path = `/subnets/${body.data[0].id}`
+
+  await page.getByRole('button', { name: 'Edit' }).click()
+  const edit = page.getByRole('dialog', { name: 'Edit office' })
+  await edit.getByLabel('gateway').fill('10.9.0.1')
+  await edit.getByRole('button', { name: 'Save' }).click()
+  await until('the gateway', async () => (await tenant.call('GET', path)).body.data.gateway === '10.9.0.1')
+  await page.getByText('subnet.update').waitFor()
+
+  await page.getByRole('button', { name: 'Delete' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
+  await page.getByText('There are no subnets yet.').waitFor()
+  await page.getByRole('button', { name: 'Trash' }).click()
+  await page.getByRole('link', { name: 'office' }).click()
+  await page.getByRole('button', { name: 'Restore' }).click()
+  await page.getByRole('button', { name: 'Edit' }).waitFor()
+  expect((await tenant.call('GET', path)).status).toBe(200)
+}, 120_000)
+
+test('[RES-001] who may see one kind alone sees no other, may change nothing, and no other company', async () => {
+  const subnet = await made('/subnets', { name: 'seen', cidr: '10.8.0.0/24' })
+  const zone = await made('/dns/zones', { name: 'zone.example.test' })
+  const page = await visit(`/infrastructure/subnet/${subnet.id}`, ['network.view'])
+  await page.getByRole('heading', { name: 'seen', level: 1 }).waitFor()
+  expect(await page.getByRole('button', { name: 'Edit' }).count()).toBe(0)
+  const base = page.url().replace(/\/infrastructure.*/, '')
+  await page.goto(`${base}/infrastructure/dns_zone/${zone.id}`)
+  await page.getByText('dns.view').waitFor()
+  await page.goto(`${base}/infrastructure`)
+  await page.getByRole('link', { name: 'addresses' }).waitFor()
+  expect(await page.getByRole('link', { name: 'zones' }).count()).toBe(0)
+
+  const other = await hub.tenant()
+  const stranger = await newPerson(hub, other.companyId, ['*'])
+  const theirs = await visitAs(stranger.email, `/infrastructure/subnet/${subnet.id}`)
+  await theirs.getByRole('heading', { name: 'There is nothing here' }).waitFor()
+}, 120_000)
+
+test('[IAC-001] manifests are submitted, what they would change is shown, and a yes and a press apply it', async () => {
+  const approver = await newPerson(hub, tenant.companyId, [
+    'approvals.view',
+    'approvals.decide',
+    'iac.view',
+    'network.view',
+  ])
+  const { body: users } = await tenant.call('GET', `/users?search=${encodeURIComponent(approver.email)}`)
+  await made('/approvals/workflows', {
+    name: 'Networks',
+    kinds: ['subnet'],
+    steps: [{ name: 'Network team', required: 1, sla_hours: 24, user_ids: [users.data[0].id] }],
+  })
+  const slug = (await tenant.call('GET', '/me')).body.data.company.slug
+  const page = await visit('/iac')
+  await page.getByRole('button', { name: 'Submit manifests' }).click()
+  const form = page.getByRole('dialog', { name: 'Submit manifests' })
+  await form.getByLabel('Title').fill('A network for the lab')
+  await form
+    .getByLabel('Manifest', { exact: true })
+    .fill(`apiVersion: hub/v1\nkind: subnet\nmetadata:\n  company: ${slug}\n  name: lab\nspec:\n  cidr: 10.7.0.0/24\n`)
+  await form.getByRole('button', { name: 'Submit manifests' }).click()
+  await page.getByRole('heading', { name: 'A network for the lab', level: 1 }).waitFor()
+  await page.getByText('1 to create, 0 to change').waitFor()
+  await page.getByRole('row').filter({ hasText: 'cidr' }).getByText('10.7.0.0/24').waitFor()
+
+  const theirs = await visitAs(approver.email, '/approvals')
+  await theirs.getByRole('button', { name: 'Decide on subnet lab' }).click()
+  const decide = theirs.getByRole('dialog', { name: 'Decide on subnet lab' })
+  await decide.getByLabel('Comment').fill('fine')
+  await decide.getByRole('button', { name: 'Approve' }).click()
+  await theirs.getByText('Nothing waits for anybody.').waitFor()
+
+  await page.getByText('1 of 1 approvals').waitFor()
+  await page.getByRole('button', { name: 'Apply' }).click()
+  await until('the subnet', async () => (await tenant.call('GET', '/subnets?search=lab')).body.data.length === 1)
+  await page.getByText('Applied').first().waitFor()
+}, 120_000)
