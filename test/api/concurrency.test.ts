@@ -293,3 +293,32 @@ describe('alerts', () => {
     expect(await deadlocks()).toBe(before)
   })
 })
+
+describe('the same thing made by several at once', () => {
+  const SIDE_BY_SIDE = 6
+  const all = (path: string, body: (at: number) => Json, count = SIDE_BY_SIDE): Promise<Answer[]> =>
+    Promise.all(Array.from({ length: count }, (_, at) => tenant.call('POST', path, body(at))))
+  const statuses = (answers: readonly Answer[]): number[] => answers.map(({ status }) => status).sort()
+
+  test('[HUB-045] [HUB-043] a user and an invitation of one address are made once, the others are told which field is taken', async () => {
+    for (let round = 0; round < 4; round++) {
+      const email = `race-${round}@example.test`
+      const made = await all('/users', () => ({ name: 'Race', email, password: 'a password of the test' }))
+      expect(statuses(made)).toEqual([201, 422, 422, 422, 422, 422])
+      for (const { status, body } of made) if (status === 422) expect(Object.keys(body.errors)).toEqual(['email'])
+      // A later invitation of an address replaces the one before.
+      const asked = await all('/invitations', () => ({ email: `invited-${round}@example.test` }), 4)
+      expect(statuses(asked)).toEqual([201, 201, 201, 201])
+    }
+  })
+
+  test('steps that are added to a workflow at once are all there', async () => {
+    const team = (await tenant.call('POST', '/teams', { name: 'racers' })).body.data
+    const steps = [{ team_id: team.id }]
+    const { body } = await tenant.call('POST', '/approvals/workflows', { name: 'race', kinds: ['server'], steps })
+    const added = await all(`/approvals/workflows/${body.data.id}/steps`, at => ({ name: `s${at}`, team_id: team.id }))
+    expect(statuses(added)).toEqual(Array.from({ length: SIDE_BY_SIDE }, () => 201))
+    const shown = (await tenant.call('GET', `/approvals/workflows/${body.data.id}`)).body.data
+    expect(new Set(shown.steps.map(({ position }: Json) => position)).size).toBe(SIDE_BY_SIDE + 1)
+  })
+})

@@ -208,6 +208,20 @@ describe('attaching', () => {
     ])
   })
 
+  test('[SEC-027] [MAT-164] a server that comes back gives its host a new version in the feed: what was rejected is told anew', async () => {
+    const host = await enroll(owner, matcher)
+    const serverId = await newServer(owner)
+    await attach(host, serverId)
+    const before = (await recordOf(host.hostId)).sync_version
+    await owner.call('DELETE', `/servers/${serverId}`)
+    const { rejected } = await send(matcher, [opened(host, findingPayload(), { server_id: serverId })])
+    expect(rejected[0].reason).toBe('unknown_server')
+    const trashed = (await recordOf(host.hostId)).sync_version
+    expect((await owner.call('POST', `/servers/${serverId}/restore`)).status).toBe(200)
+    const after = await recordOf(host.hostId)
+    expect([after.server_id, after.sync_version > before, after.sync_version > trashed]).toEqual([serverId, true, true])
+  })
+
   test('one active host a server, of the same company, and no revoked host', async () => {
     const serverId = await newServer(owner)
     const [first, second] = [await enroll(owner, matcher), await enroll(owner, matcher)]

@@ -1,6 +1,7 @@
 // What the sender of the outbox does with events that the hub answers with a server error for ever: with the outbox in
 // a file, and in Redis. The hub is a scripted peer over HTTP.
 import { afterAll, expect, setDefaultTimeout } from 'bun:test'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import pino from 'pino'
 import { HubClient } from '../../apps/collector/hub-link/hub-client.ts'
@@ -58,10 +59,11 @@ async function sending(
   { outbox, directory }: Subject,
   poison: (event: AlertEvent) => boolean,
   run: (site: { hub: ScriptedHub; sender: OutboxSender; heal: () => void; taken: () => number[] }) => Promise<void>,
+  { status = 500, deadLetterPath = join(directory, 'dead-letters.jsonl') } = {},
 ): Promise<void> {
   const hub = new ScriptedHub()
   hub.script = ({ path, body }) =>
-    path === '/events' && (body as { events: AlertEvent[] }).events.some(poison) ? hub.error(500, 'server_error') : null
+    path === '/events' && (body as { events: AlertEvent[] }).events.some(poison) ? hub.error(status, 'not_taken') : null
   const log = pino({ level: 'silent' })
   const sender = new OutboxSender({
     store: outbox,
@@ -75,7 +77,7 @@ async function sending(
       onClockSkew: () => {},
     }),
     log,
-    deadLetterPath: join(directory, 'dead-letters.jsonl'),
+    deadLetterPath,
     nowMs: Date.now,
     onSent: () => {},
     onDropped: () => {},
@@ -176,6 +178,36 @@ const cases: Case<Subject>[] = [
           expect([...new Set(taken().filter(isBad))].sort((a, b) => a - b)).toEqual(upTo(40))
         },
       )
+    },
+  },
+  {
+    name: '[EVT-026] [EVT-028] an event that the hub never takes holds up no other while its file cannot be written',
+    run: async subject => {
+      const folder = join(subject.directory, 'no folder')
+      const deadLetterPath = join(folder, 'dead-letters.jsonl')
+      writeFileSync(folder, 'in the way')
+      const isBad = (seq: number) => seq % 20 === 3
+      const events = upTo(60).map(seq =>
+        alertEvent(seq, 'alert.opened', { series_key: isBad(seq) ? 'poison' : `key ${seq % 7}` }),
+      )
+      await commit(subject, events)
+      await sending(
+        subject,
+        event => isBad(Number(event.seq)),
+        async ({ taken }) => {
+          await until('all others', () => new Set(taken()).size === 57)
+          await until('only those of the fault to wait', async () => (await depthOf(subject)) === 3)
+          rmSync(folder)
+          const letters = await until('the letters', () => {
+            const lines = existsSync(deadLetterPath) ? readFileSync(deadLetterPath, 'utf8').trim().split('\n') : []
+            return lines.length >= 3 ? lines : null
+          })
+          expect(letters.map(letter => JSON.parse(letter).event.seq)).toEqual([3, 23, 43])
+          await until('an empty outbox', async () => (await depthOf(subject)) === 0)
+        },
+        { status: 422, deadLetterPath },
+      )
+      rmSync(folder, { recursive: true })
     },
   },
 ]

@@ -6,7 +6,7 @@ import { auditRequest } from '../audit/audit.ts'
 import { changesBetween } from '../audit/masked-changes.ts'
 import { type Executor, violatedUniqueIndex } from '../platform/db/connect.ts'
 import { roles, userRoles, users } from '../platform/db/schema-identity.ts'
-import { inTransaction, type Tx } from '../platform/db/transaction.ts'
+import { inTransaction, inTransactionUnlessTaken, type Tx } from '../platform/db/transaction.ts'
 import { invalidField } from '../platform/http/api-error.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { createUser, endTokensMadeBy, isLogin } from './accounts.ts'
@@ -89,7 +89,7 @@ type UserInput = {
 export async function addUser(context: RouteContext, input: UserInput): Promise<UserRow> {
   const { hub, companyId } = context
   checkGiving(context.caller, input.permissions ?? [], 'permissions')
-  return inTransaction(hub.database.db, async tx => {
+  return inTransactionUnlessTaken(hub.database.db, async tx => {
     const { email, name } = input
     const permissions = input.permissions ?? []
     const { id } = await createUser(tx, { companyId, email, name, permissions, addressUnconfirmed: true })
@@ -111,7 +111,7 @@ type UserPatch = {
 export async function changeUser(context: RouteContext, id: string, patch: UserPatch): Promise<UserRow> {
   const { hub, companyId } = context
   if (patch.permissions) checkGiving(context.caller, patch.permissions, 'permissions')
-  return inTransaction(hub.database.db, async tx => {
+  return inTransactionUnlessTaken(hub.database.db, async tx => {
     const before = await subordinate(context, tx, id)
     const email = patch.email?.toLowerCase() ?? before.user.email
     const isMoved = email !== before.user.email.toLowerCase()

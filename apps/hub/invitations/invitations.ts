@@ -15,7 +15,7 @@ import { countAskedMail } from '../notifications/asked-mail-rate.ts'
 import { addDeliveries } from '../notifications/deliveries.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { companies, invitations, roles, users } from '../platform/db/schema-identity.ts'
-import { inTransaction, isAnyOf, type Tx } from '../platform/db/transaction.ts'
+import { inTransaction, inTransactionUnlessTaken, isAnyOf, type Tx } from '../platform/db/transaction.ts'
 import { invalidField, tooManyRequests } from '../platform/http/api-error.ts'
 import type { Caller } from '../platform/http/caller.ts'
 import type { RouteContext } from '../platform/http/route.ts'
@@ -124,7 +124,7 @@ export async function invite(
   const isMailed = hub.config['smtp.url'] !== null
   const email = input.email.trim().toLowerCase()
   countInvitation(hub, caller, companyId, email)
-  const row = await inTransaction(hub.database.db, async tx => {
+  const row = await inTransactionUnlessTaken(hub.database.db, async tx => {
     if (await isMember(tx.db, companyId, email)) throw invalidField('email', 'taken')
     const chosen = await usableRoles(tx.db, companyId, input.role_ids ?? [])
     checkGiving(
@@ -203,7 +203,7 @@ export async function acceptInvitation(
   person: { readonly name: string; readonly password: string },
   visitor: Visitor,
 ): Promise<Accepted | null> {
-  return inTransaction(hub.database.db, async tx => {
+  return inTransactionUnlessTaken(hub.database.db, async tx => {
     const [invitation] = await tx.db
       .delete(invitations)
       .where(

@@ -9,7 +9,7 @@ import { addPushes } from '../notifications/push.ts'
 import { type Subscription, subscriptionFault } from '../notifications/web-push.ts'
 import { mayCall } from '../notifications/webhook.ts'
 import { mobileDevices } from '../platform/db/schema-identity.ts'
-import { inTransaction, type Tx } from '../platform/db/transaction.ts'
+import { inTransaction, inTransactionUnlessTaken, type Tx } from '../platform/db/transaction.ts'
 import { invalidField, notFound, tooManyRequests } from '../platform/http/api-error.ts'
 import { isUuid } from '../platform/http/request-schema.ts'
 import { id, named, nullable, string, time, wordOf } from '../platform/http/response-schema.ts'
@@ -140,7 +140,7 @@ export async function registerDevice(
     timeZone: given.time_zone ?? 'UTC',
     lastSeenAt: new Date(hub.now()),
   }
-  return inTransaction(hub.database.db, async tx => {
+  return inTransactionUnlessTaken(hub.database.db, async tx => {
     const [known] = await tx.db
       .select()
       .from(mobileDevices)

@@ -204,6 +204,20 @@ export async function deleteServer(context: RouteContext, id: string): Promise<v
   })
 }
 
+/**
+ * Tells the matcher anew of the scan hosts of a server that came back: what they reported meanwhile was rejected, and
+ * is told again with a new version of the host (MAT-164).
+ */
+async function touchHostsOf(tx: Tx, serverId: string): Promise<void> {
+  const hosts = await tx.db.execute<{ host_id: string }>(
+    sql`select host_id from scan_hosts where server_id = ${serverId} and state = 'active'`,
+  )
+  tx.touch(
+    'scan_hosts',
+    hosts.map(row => row.host_id),
+  )
+}
+
 export async function restoreServer(context: RouteContext, id: string): Promise<ServerRow> {
   const { hub, companyId } = context
   return inTransaction(hub.database.db, async tx => {
@@ -213,6 +227,7 @@ export async function restoreServer(context: RouteContext, id: string): Promise<
     await refuseTakenName(tx.db.update(servers).set({ deletedAt: null }).where(eq(servers.id, id)).execute())
     await checkCompanyLimit(hub, tx, companyId, 'servers')
     tx.touch('servers', [id])
+    await touchHostsOf(tx, id)
     await refreshScopes(hub, tx, companyId, [id])
     await auditRequest(tx, context, 'server.restore', { type: 'server', id, name: before.server.name })
     return findServer(tx.db, companyId, id)

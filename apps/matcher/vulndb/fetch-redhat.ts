@@ -14,15 +14,32 @@ const LIST_BYTES_MAX = 64 * 1024 * 1024
 
 type Change = { readonly path: string; readonly at: string }
 
-/** `"2024/cve-2024-0001.json","2024-11-22T10:00:00+00:00"` a line. */
-function readChanges(text: string): Change[] {
-  return text.split('\n').flatMap(line => {
+/** Of a list no more lines may be of another form, as of records that cannot be read (MAT-066). */
+const OTHER_LINES_MAX = 0.01
+
+/**
+ * `"2024/cve-2024-0001.json","2024-11-22T10:00:00+00:00"` a line. Throws SourceRefused for what is no such list:
+ * nothing would be new, and nobody told.
+ */
+function readChanges(name: string, text: string): Change[] {
+  const lines = text.split('\n').filter(line => line.trim() !== '')
+  const changes = lines.flatMap(line => {
     const found = /^"?([\w./-]+\.json)"?,"?([0-9T:.+Z-]+)"?\s*$/.exec(line)
     return found && !found[1]!.includes('..') && Number.isFinite(Date.parse(found[2]!))
       ? [{ path: found[1]!, at: new Date(found[2]!).toISOString() }]
       : []
   })
+  const others = lines.length - changes.length
+  if (others > lines.length * OTHER_LINES_MAX)
+    throw new SourceRefused(`${name}: ${others} of ${lines.length} lines are no path of a file and its time`)
+  return changes
 }
+
+const newestOf = (changes: readonly Change[]): string =>
+  changes
+    .map(({ at }) => at)
+    .toSorted()
+    .at(-1) ?? ''
 
 async function fetchText(url: string, path: string, context: FetchContext): Promise<string> {
   const fetched: Fetched = await fetchFile(url, path, NO_VALIDATORS, {
@@ -59,18 +76,18 @@ async function fetchArchive(source: Source, base: string, newest: string, contex
 export async function fetchRedhat(source: Source, url: string, context: FetchContext): Promise<SourceInput | null> {
   if (!url.endsWith('/')) return await fetchWhole(source, url, context)
   const before = context.previous.find(({ name, url: own }) => name === source.name && own === url)
-  const changes = readChanges(await fetchText(`${url}changes.csv`, join(context.scratch, 'redhat-changes'), context))
-  const newest =
-    changes
-      .map(({ at }) => at)
-      .toSorted()
-      .at(-1) ?? ''
+  const read = async (name: string): Promise<Change[]> =>
+    readChanges(name, await fetchText(`${url}${name}`, join(context.scratch, `redhat-${name}`), context))
+  const changes = await read('changes.csv')
+  if (changes.length === 0) throw new SourceRefused('changes.csv names no file')
+  const newest = newestOf(changes)
   const since = before?.etag ?? ''
-  const fresh = changes.filter(({ at }) => at > since)
-  if (since === '' || fresh.length > CHANGES_MAX) return await fetchArchive(source, url, newest, context)
-  const deletions = readChanges(
-    await fetchText(`${url}deletions.csv`, join(context.scratch, 'redhat-deletions'), context),
-  )
+  const changed = changes.filter(({ at }) => at > since)
+  if (since === '' || changed.length > CHANGES_MAX) return await fetchArchive(source, url, newest, context)
+  const deletions = await read('deletions.csv')
+  const deletedAt = new Map(deletions.map(({ path, at }) => [path, at]))
+  // A file that was deleted after it changed is not there to be fetched.
+  const fresh = changed.filter(({ path, at }) => (deletedAt.get(path) ?? '') < at)
   const deleted = deletions.filter(({ at }) => at > since).map(({ path }) => cveOf(path))
   if (fresh.length === 0 && deleted.length === 0) return null
   const path = join(context.scratch, 'redhat-files.jsonl')
@@ -85,7 +102,7 @@ export async function fetchRedhat(source: Source, url: string, context: FetchCon
     url,
     path,
     fileName: 'changes.jsonl',
-    etag: [newest, since].toSorted().at(-1) ?? '',
+    etag: [newest, newestOf(deletions), since].toSorted().at(-1) ?? '',
     lastModified: '',
     sha256: '',
   }

@@ -307,7 +307,7 @@ describe("Red Hat's files", () => {
       now: Date.now,
     })
 
-  test('[MAT-084] the archive comes first, then only what changed and was deleted since', async () => {
+  test('[MAT-084] [MAT-064] [MAT-066] the archive comes first, then only what changed and was deleted since', async () => {
     using scratch = scratchFolder()
     const folder = new DatabaseVersions(join(scratch.path, 'vulndb'))
     let changes = '"2024/cve-2024-0001.json","2026-11-01T10:00:00+00:00"\n'
@@ -352,6 +352,29 @@ describe("Red Hat's files", () => {
       expect((await updateFrom(folder, base)).faults).toEqual({})
       expect(vulns()).toEqual([1, 4, 5, 6, 7, 8, 9].map(id => `CVE-2024-000${id}`))
       expect(paths.some(path => path.endsWith('.tar.zst'))).toBeFalse()
+      // What was deleted since is deleted once.
+      expect((await updateFrom(folder, base)).switched).toBeNull()
+
+      // One that changed and is deleted by now is not there: the others are taken all the same.
+      changes = `"2024/cve-2024-0005.json","2026-11-21T10:00:00+00:00"\n"2024/cve-2024-0004.json","2026-11-21T09:00:00+00:00"\n${changes}`
+      deletions += '"2024/cve-2024-0005.json","2026-11-21T11:00:00+00:00"\n'
+      files['/vex/2024/cve-2024-0004.json'] = () => vex('CVE-2024-0004', { known_not_affected: ['rhel9:bash'] })
+      expect((await updateFrom(folder, base)).faults).toEqual({})
+      expect(vulns()).toEqual([1, 6, 7, 8, 9].map(id => `CVE-2024-000${id}`))
+
+      // A list that is none is told, and nothing is lost of what was known.
+      const known = changes
+      for (const [list, fault] of [
+        ['', 'changes.csv names no file'],
+        ['<html><body>down for maintenance</body></html>\n', 'changes.csv: 1 of 1 lines are no path'],
+      ] as const) {
+        changes = list
+        expect((await updateFrom(folder, base)).faults.redhat).toStartWith(fault)
+      }
+      changes = known
+      deletions = 'not found'
+      expect((await updateFrom(folder, base)).faults.redhat).toStartWith('deletions.csv: 1 of 1 lines')
+      expect(vulns()).toHaveLength(5)
     })
   })
 })

@@ -91,6 +91,11 @@ export class SetAside {
     return false
   }
 
+  /** The hub will not take it, and there is nowhere to keep it: tried again with what is behind it of its alert. */
+  unkept({ pairKey, event }: OutboxRow): void {
+    this.hold({ pairKey }, event.company_id)
+  }
+
   /** Nothing waits but what is skipped. True: read again, since other events are skipped now. */
   foundNothing(): boolean {
     if (!this.search || this.search.suspects.size === 0) {

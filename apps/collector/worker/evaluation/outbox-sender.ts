@@ -148,7 +148,10 @@ export class OutboxSender {
       this.noteSetAside(this.setAside.delivered())
       if (rows.length < limit) return GATHER
     } else if (rows.length > 1) return this.sendNext(Math.ceil(rows.length / 2))
-    else await this.deadLetter(rows[0]!, describeResponse(answer))
+    else if (!(await this.deadLetter(rows[0]!, describeResponse(answer)))) {
+      this.setAside.unkept(rows[0]!)
+      this.options.onSetAside(this.setAside.count)
+    }
     return AGAIN
   }
 
@@ -174,7 +177,10 @@ export class OutboxSender {
     }
     this.recovered()
     if (verdict === 'delivered') await this.applyVerdict([row], answer)
-    else await this.deadLetter(row, describeResponse(answer))
+    else if (!(await this.deadLetter(row, describeResponse(answer)))) {
+      this.setAside.retryFailed(key)
+      return AGAIN
+    }
     if ('companyId' in key) this.release(key)
     return AGAIN
   }
@@ -226,15 +232,25 @@ export class OutboxSender {
     return { waitMs: Math.max(backoffMs(BACKOFF, this.failures), wantedMs), isIdle: false }
   }
 
-  private async deadLetter(row: OutboxRow, cause: string): Promise<void> {
+  /** False: the file cannot be written, and the event stays in the outbox. */
+  private async deadLetter(row: OutboxRow, cause: string): Promise<boolean> {
     const { store, log, onSent, deadLetterPath, nowMs } = this.options
-    appendDeadLetter(deadLetterPath, row, cause, nowMs())
+    try {
+      appendDeadLetter(deadLetterPath, row, cause, nowMs())
+    } catch (error) {
+      log.error(
+        { err: error, event_id: row.event.event_id, cause },
+        'the hub will not take an event, and the dead-letter file cannot be written: its alert waits, others are told',
+      )
+      return false
+    }
     log.error(
       { event_id: row.event.event_id, type: row.event.type, cause },
       'the hub will not take an event; it is in the dead-letter file',
     )
     await store.removeEvents([row.id])
     onSent('dead_lettered', 1)
+    return true
   }
 }
 

@@ -1,6 +1,7 @@
 // What becomes of an event that the hub refuses (decision G-141): one that an answer names as rejected leaves the
 // outbox; one for which the whole request was refused, while it was alone in it, goes into the dead-letter file.
-import { appendFileSync } from 'node:fs'
+import { appendFileSync, mkdirSync } from 'node:fs'
+import { dirname } from 'node:path'
 import type { HubResponse } from '../../../hub-link/hub-connection.ts'
 import type { OutboxRow } from '../../store/outbox-store.ts'
 
@@ -28,9 +29,11 @@ export function settledEvents(rows: readonly OutboxRow[], answer: HubResponse): 
   }
 }
 
-/** Keeps an event that the hub will never take, one a line. */
+/** Keeps an event that the hub will never take, one a line. Throws where the file cannot be written. */
 export function appendDeadLetter(path: string, row: OutboxRow, cause: string, nowMs: number): void {
   const line = JSON.stringify({ at: new Date(nowMs).toISOString(), cause, event: row.event })
+  // Over Redis nothing else of a worker stands in that directory.
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   appendFileSync(path, `${line}\n`, { mode: 0o600 })
 }
 

@@ -170,9 +170,34 @@ export async function inTransaction<T>(db: Db, work: (tx: Tx) => Promise<T>): Pr
     } catch (error) {
       if (run === RUNS_MAX || !CONFLICTS.has(sqlState(error) ?? '')) throw error
     }
-    await new Promise(resolve => setTimeout(resolve, RETRY_WAIT_MS * 2 ** (run - 1) * Math.random()))
+    await beforeRun(run + 1)
   }
 }
+
+const beforeRun = (run: number): Promise<void> =>
+  new Promise(resolve => setTimeout(resolve, RETRY_WAIT_MS * 2 ** (run - 2) * Math.random()))
+
+/** How many may write the same thing at once and each be told what became of it. */
+const TAKEN_RUNS_MAX = 32
+const UNIQUE_VIOLATION = '23505'
+
+/**
+ * Runs an act of one transaction again when a unique index refuses what another transaction was faster to write: the
+ * next run finds that, and says so or goes on from it. For acts that look for what is there before they write.
+ */
+export async function unlessTaken<T>(act: () => Promise<T>): Promise<T> {
+  for (let run = 1; ; run++)
+    try {
+      return await act()
+    } catch (error) {
+      if (run === TAKEN_RUNS_MAX || sqlState(error) !== UNIQUE_VIOLATION) throw error
+      await beforeRun(2)
+    }
+}
+
+/** A transaction that is run again when another one was faster to write what it writes (`unlessTaken`). */
+export const inTransactionUnlessTaken = <T>(db: Db, work: (tx: Tx) => Promise<T>): Promise<T> =>
+  unlessTaken(() => inTransaction(db, work))
 
 /** Thrown to roll a trial back. */
 class TrialEnd<T> extends Error {
