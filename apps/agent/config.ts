@@ -3,7 +3,6 @@
 import { createPublicKey } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { parse } from 'yaml'
 import { type Check, parseCheck, type RawCheck } from '../../core/agent/check.ts'
 import { filterFault } from '../../core/agent/filters.ts'
 import { type AgentSettings, settingsFault } from '../../core/agent/remote-config.ts'
@@ -22,6 +21,7 @@ import {
 import { type ConfigSources, resolveConfig } from '../../core/config/resolve.ts'
 import { DAY_MS, limits } from '../../core/limits.ts'
 import packageFile from '../../package.json' with { type: 'json' }
+import { parseConfig } from '../process/config-file.ts'
 import { collectorUrlFault } from './transport/collector-address.ts'
 
 /** Set by the build of a release; absent when run from source. */
@@ -257,7 +257,7 @@ export function loadAgentOptions(
   let document: unknown
   const fileFaults: ConfigFault[] = []
   try {
-    document = parse(readFileSync(path, 'utf8'))
+    document = parseConfig(readFileSync(path, 'utf8'))
   } catch (error) {
     const isAbsentDefault = file === null && error instanceof Error && 'code' in error && error.code === 'ENOENT'
     if (!isAbsentDefault) fileFaults.push({ key: '(file)', value: path, message: messageOf(error) })

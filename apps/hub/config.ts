@@ -1,6 +1,5 @@
 // The hub's configuration: the only file of the hub that reads the environment and configuration files.
 import { readFileSync } from 'node:fs'
-import { parse } from 'yaml'
 import {
   address,
   boolean,
@@ -144,15 +143,6 @@ function environmentWithAliases(): Record<string, string | undefined> {
   const threshold = environment.MONITORING_ONLINE_THRESHOLD
   if (threshold) environment.SVC_AGENTS_ONLINE_THRESHOLD ??= /^\d+$/.test(threshold) ? `${threshold}s` : threshold
   return environment
-}
-
-/** Reads a YAML file of configuration. Throws with a message for the operator. */
-export function readConfigFile(path: string): unknown {
-  try {
-    return parse(readFileSync(path, 'utf8'))
-  } catch (error) {
-    throw new Error(`cannot read the configuration ${path}: ${error instanceof Error ? error.message : String(error)}`)
-  }
 }
 
 /** Resolves the hub's configuration from defaults, `file` (a parsed document), environment and `options`. */

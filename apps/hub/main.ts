@@ -3,6 +3,7 @@ import { rmSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
 import type { ConfigFault } from '../../core/config/keys.ts'
 import { replaceFile } from '../files/replace-file.ts'
+import { readConfigFile } from '../process/config-file.ts'
 import {
   addCompanyCommands,
   addServerCommands,
@@ -12,7 +13,7 @@ import {
 } from './commands/commands.ts'
 import { addIacCommands, ExitCode } from './commands/iac-commands.ts'
 import { printer, type Run } from './commands/output.ts'
-import { type HubConfig, loadHubConfig, readConfigFile } from './config.ts'
+import { type HubConfig, loadHubConfig } from './config.ts'
 import { bringUpToDate, createHub, noDatabase, openHubDatabase, startHub } from './hub.ts'
 import { openDatabase } from './platform/db/connect.ts'
 import { MigrationError } from './platform/db/migrate.ts'

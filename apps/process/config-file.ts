@@ -1,12 +1,31 @@
 // What the configuration files of executables have in common: how they are read, and the faults of files they name.
 import { readFileSync } from 'node:fs'
-import { parse } from 'yaml'
+import { LineCounter, parseDocument } from 'yaml'
 import type { ConfigFault } from '../../core/config/keys.ts'
+
+/**
+ * The content of a YAML file of configuration. Throws with the place and kind of what is wrong and no line of the file:
+ * its lines hold passwords, and the message goes to a log.
+ */
+export function parseConfig(text: string): unknown {
+  const lineCounter = new LineCounter()
+  const document = parseDocument(text, { prettyErrors: false, lineCounter })
+  const [fault] = document.errors
+  if (fault) {
+    const { line, col } = lineCounter.linePos(fault.pos[0])
+    throw new Error(`line ${line}, column ${col}: ${fault.code.toLowerCase().replaceAll('_', ' ')}`)
+  }
+  try {
+    return document.toJS()
+  } catch {
+    throw new Error('an alias (*name) in it names nothing, or there are too many of them')
+  }
+}
 
 /** Reads a YAML file of configuration. Throws with a message for the operator. */
 export function readConfigFile(path: string): unknown {
   try {
-    return parse(readFileSync(path, 'utf8'))
+    return parseConfig(readFileSync(path, 'utf8'))
   } catch (error) {
     throw new Error(`cannot read the configuration ${path}: ${error instanceof Error ? error.message : String(error)}`)
   }

@@ -1,7 +1,6 @@
 // The configuration of the all-in-one: the keys of hub, collector and agent together, in one file; addresses and
 // folders are its options.
 import { readFileSync } from 'node:fs'
-import { parse } from 'yaml'
 import type { ConfigFault } from '../../core/config/keys.ts'
 import { resolveConfig } from '../../core/config/resolve.ts'
 import { trustedProxyFaults } from '../../core/network/trusted-proxies.ts'
@@ -9,6 +8,7 @@ import { type AgentOptions, agentKeys, resolveAgentOptions } from '../agent/conf
 import { type AllCollectorConfig, allCollectorKeys } from '../collector/config.ts'
 import { type HubConfig, hubKeys } from '../hub/config.ts'
 import { type MatcherConfig, matcherKeys } from '../matcher/config.ts'
+import { readConfigFile } from '../process/config-file.ts'
 
 /** Addresses of the three listeners come from the command line; a `listen` in the file would be ambiguous. */
 const { listen: _hubListen, ...hubOwn } = hubKeys
@@ -43,15 +43,6 @@ export type SiteConfig = {
   readonly scheme: 'http' | 'https'
 }
 
-function readDocument(path: string | null): unknown {
-  if (path === null) return undefined
-  try {
-    return parse(readFileSync(path, 'utf8')) ?? undefined
-  } catch (error) {
-    throw new Error(`cannot read the configuration ${path}: ${error instanceof Error ? error.message : String(error)}`)
-  }
-}
-
 const isMapping = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
@@ -70,7 +61,7 @@ function agentDocument(node: unknown, prefix = ''): unknown {
 
 /** Reads file and environment once. The three parts are completed when the site knows its addresses and secrets. */
 export function loadSiteConfig(options: SiteOptions): { site: SiteConfig; faults: ConfigFault[] } {
-  const document = readDocument(options.configFile)
+  const document = options.configFile === null ? undefined : (readConfigFile(options.configFile) ?? undefined)
   const sources = {
     file: document,
     environment: process.env,
