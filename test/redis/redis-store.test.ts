@@ -180,6 +180,22 @@ test('an operator is told of a Redis that does not keep what it acknowledges, or
   await redis.call('ACL', 'SETUSER', 'default', '+@all')
 })
 
+test('[BUS-005] an operator is told when more replicas follow than a batch waits for: any of them may take over', async () => {
+  const [primary, ...followers] = [await openTestRedis(), await openTestRedis(), await openTestRedis()]
+  try {
+    const { hostname, port } = new URL(primary.server.url)
+    for (const { redis: follower } of followers) await follower.call('REPLICAOF', hostname, port)
+    await until('two replicas', async () => (await primary.redis.info('replication')).includes('connected_slaves:2'))
+    const told = (replicas: number) => durabilityFaults(primary.redis, freshKeys(), false, replicas)
+    expect((await told(1)).map(fault => fault.split(':')[0])).toEqual([
+      'redis.wait_replicas is 1 and 2 replicas follow',
+    ])
+    expect([await told(0), await told(2)]).toEqual([[], []])
+  } finally {
+    for (const each of [primary, ...followers]) await each.close()
+  }
+})
+
 test('what a start needs is read again when the connection breaks meanwhile; what the server refuses ends it, in words', async () => {
   const { server, redis, close } = await openTestRedis()
   await redis.set('key', 'value')

@@ -101,7 +101,7 @@ async function openOnRedis(
   const redis = openRedis({ address, name: 'collector-ingest', ...toldTo(log) })
   const keys = redisKeys(config['redis.prefix'])
   await pTimeout(whenReady(redis), { milliseconds: REDIS_WAIT_MS, fallback: () => {} })
-  logRedisFaults(redis, () => durabilityFaults(redis, keys, isOfSentinels(address)), log)
+  logRedisFaults(redis, () => durabilityFaults(redis, keys, isOfSentinels(address), config['redis.wait_replicas']), log)
   const registry = new RedisRegistryStore(redis, keys)
   const shared = new RedisShared(redis, keys, Date.now)
   const bus = new RedisBusWriter({

@@ -76,7 +76,12 @@ async function unreadableWrites(redis: Redis, { busState, outbox }: RedisKeys): 
  * again, whether it evicts keys, and whether a primary without replicas goes on. Empty where all is well or the server
  * does not say.
  */
-export async function durabilityFaults(redis: Redis, keys: RedisKeys, isReplicated: boolean): Promise<string[]> {
+export async function durabilityFaults(
+  redis: Redis,
+  keys: RedisKeys,
+  isReplicated: boolean,
+  waitReplicas = 0,
+): Promise<string[]> {
   const info = await redis.info()
   const of = (name: string): string => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1] ?? ''
   const faults: string[] = []
@@ -94,6 +99,12 @@ export async function durabilityFaults(redis: Redis, keys: RedisKeys, isReplicat
   if (isReplicated && (await settingOf(redis, 'min-replicas-to-write')) === '0')
     faults.push(
       'min-replicas-to-write is 0: a primary that the Sentinels have replaced goes on acknowledging batches, which are lost when it comes back; set min-replicas-to-write 1',
+    )
+  // Any replica may be promoted, also one that has not confirmed.
+  const connected = Number(of('connected_slaves'))
+  if (waitReplicas > 0 && connected > waitReplicas)
+    faults.push(
+      `redis.wait_replicas is ${waitReplicas} and ${connected} replicas follow: a fail-over to one that has not confirmed loses the newest acknowledged batches; set redis.wait_replicas to ${connected}`,
     )
   return faults
 }

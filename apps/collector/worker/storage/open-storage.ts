@@ -86,7 +86,7 @@ async function openOnRedis(config: WorkerConfig, address: RedisAddress, log: Log
     log.warn('samples are kept in this process: a second worker needs a ClickHouse server that both use')
   const keys = redisKeys(config['redis.prefix'])
   const faults = async () => [
-    ...(await durabilityFaults(redis, keys, isOfSentinels(address))),
+    ...(await durabilityFaults(redis, keys, isOfSentinels(address), config['redis.wait_replicas'])),
     ...(await pollFaults(redis, keys)),
   ]
   logRedisFaults(redis, faults, log)
