@@ -167,6 +167,12 @@ describe('webhooks', () => {
       return shown.enabled ? null : shown
     })
     expect(off.disabled_reason).toContain('too many')
+    const [entry] = (await own.call('GET', `/audit-log/subjects/webhook/${data.id}`)).body.data
+    expect([entry.actor, entry.action, entry.changes.enabled]).toEqual([
+      { type: 'system', id: null, name: 'hub' },
+      'webhook.update',
+      { old: true, new: false },
+    ])
     await idle()
     // It is called for what happens no more, until somebody enables it.
     hooks.length = 0

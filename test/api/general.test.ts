@@ -215,6 +215,17 @@ describe('form', () => {
     const { body } = await tenant.call('GET', '/me/sessions')
     expect(body.meta).toEqual({ current_page: 1, per_page: 15, last_page: 1, total: 0 })
     expect((await tenant.call('GET', '/me/sessions?page=0')).status).toBe(422)
+    // One that is over is none any more, though its row is still there.
+    const own = await hub.tenant()
+    const [person] = await sql`select id from users where company_id = ${own.companyId} and kind = 'person' limit 1`
+    for (const [idle, age] of [
+      ['1 minute', '1 hour'],
+      ['121 minutes', '3 hours'],
+      ['1 minute', '13 hours'],
+    ] as const)
+      await sql`insert into sessions (id, token_hash, csrf_token, user_id, created_at, last_seen_at)
+        values (gen_random_uuid(), gen_random_uuid()::text, 'c', ${String(person?.id)}, now() - ${age}::interval, now() - ${idle}::interval)`
+    expect((await own.call('GET', '/me/sessions')).body.meta.total).toBe(1)
   })
 
   test('[HUB-061] the tables of the monitoring family have the names of the contract', async () => {

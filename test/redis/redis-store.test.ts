@@ -180,7 +180,7 @@ test('an operator is told of a Redis that does not keep what it acknowledges, or
   await redis.call('ACL', 'SETUSER', 'default', '+@all')
 })
 
-test('[BUS-005] an operator is told when more replicas follow than a batch waits for: any of them may take over', async () => {
+test('[BUS-005] an operator is told when more replicas follow than a batch waits for, since each of them may take over', async () => {
   const [primary, ...followers] = [await openTestRedis(), await openTestRedis(), await openTestRedis()]
   try {
     const { hostname, port } = new URL(primary.server.url)

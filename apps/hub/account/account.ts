@@ -1,7 +1,8 @@
 // The caller itself: profile, snapshot, sessions.
-import { and, desc, eq } from 'drizzle-orm'
+import { and, desc, eq, sql } from 'drizzle-orm'
 import { auditRequest } from '../audit/audit.ts'
 import { changesBetween } from '../audit/masked-changes.ts'
+import { isOverIn } from '../identity/session-life.ts'
 import { companies, sessions, users } from '../platform/db/schema-identity.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
 import { notFound } from '../platform/http/api-error.ts'
@@ -78,6 +79,8 @@ export async function changeOwn(context: RouteContext, change: OwnChange): Promi
 export const sessionCollection = collection({
   table: sessions,
   scope: ofCaller(sessions.userId),
+  // Those that are over go with the clean-up, days later.
+  always: () => sql`not ${isOverIn(sql`${sessions}`)}`,
   select: db =>
     db
       .select({

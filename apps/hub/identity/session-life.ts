@@ -5,6 +5,10 @@ import { type SQL, sql } from 'drizzle-orm'
 const SESSION_IDLE_MINUTES = 120
 export const sessionHours = 12
 
-/** A condition on a row `s` of sessions. */
-export const isSessionOver: SQL<boolean> = sql`(s.last_seen_at < now() - make_interval(mins => ${sql.raw(String(SESSION_IDLE_MINUTES))})
-  or s.created_at < now() - make_interval(hours => ${sql.raw(String(sessionHours))}))`
+/** A condition on a row of sessions, by the name that its table has in a statement. */
+export const isOverIn = (table: SQL): SQL<boolean> => sql`(
+  ${table}.last_seen_at < now() - make_interval(mins => ${sql.raw(String(SESSION_IDLE_MINUTES))})
+  or ${table}.created_at < now() - make_interval(hours => ${sql.raw(String(sessionHours))}))`
+
+/** The same on a row `s`. */
+export const isSessionOver = isOverIn(sql`s`)
