@@ -1,4 +1,5 @@
 // What the company has beside its servers, by kind, and what is wrong with any of it.
+import '../../resources-kit.ts'
 import type { InfrastructureView, KindCounts, ResourceProblem } from '../../../views/resource-pages.ts'
 import { infrastructureWords } from '../../../words/infrastructure.ts'
 import { hrefTo } from '../../address/router.ts'

@@ -1,4 +1,5 @@
 // One resource in one look: what is wrong with it, its fields, what the hub found out, and what was done with it.
+import '../../resources-kit.ts'
 import { useState } from 'preact/hooks'
 import type { ResourceView } from '../../../views/resource-pages.ts'
 import { infrastructureWords } from '../../../words/infrastructure.ts'

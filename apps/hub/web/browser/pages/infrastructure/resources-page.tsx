@@ -1,4 +1,5 @@
 // The resources of a kind: found, ordered, created, and those in the trash.
+import '../../resources-kit.ts'
 import { useState } from 'preact/hooks'
 import type { ResourceColumn, ResourceRow, ResourcesView } from '../../../views/resource-pages.ts'
 import { infrastructureWords } from '../../../words/infrastructure.ts'
@@ -30,7 +31,7 @@ const ownColumn = (
   key: name,
   title: fieldTitle(name),
   ...(sort ? { sort: name } : {}),
-  ...(at > 1 ? { from: at > 2 ? ('wide' as const) : ('medium' as const) } : {}),
+  ...(at > 1 ? { from: at > 2 ? ('wide' as const) : ('medium' as const), isOnCards: true } : {}),
   isNumber: form === 'number' || form === 'percent',
   cell: row =>
     form === 'percent' ? (

@@ -1,4 +1,5 @@
 // What waits for somebody's yes, the most urgent first: decided here, with a word about why.
+import '../../resources-kit.ts'
 import { useState } from 'preact/hooks'
 import type { ApprovalRow, ApprovalsView } from '../../../views/manifest-pages.ts'
 import { manifestsWords } from '../../../words/manifests.ts'

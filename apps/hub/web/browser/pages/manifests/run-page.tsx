@@ -1,4 +1,5 @@
 // One run: what it would change, whose yes it waits for, and what became of each part.
+import '../../resources-kit.ts'
 import { useState } from 'preact/hooks'
 import type { IacRunView, RunItem, RunStep } from '../../../views/manifest-pages.ts'
 import { manifestsWords } from '../../../words/manifests.ts'

@@ -1,4 +1,5 @@
 // Runs of manifests, newest first, and the way to a new one.
+import '../../resources-kit.ts'
 import { useState } from 'preact/hooks'
 import type { IacRunsView, RunSummary } from '../../../views/manifest-pages.ts'
 import { manifestsWords } from '../../../words/manifests.ts'
