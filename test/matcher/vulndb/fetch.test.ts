@@ -307,7 +307,7 @@ describe("Red Hat's files", () => {
       now: Date.now,
     })
 
-  test('[MAT-084] [MAT-064] [MAT-066] the archive comes first, then only what changed and was deleted since', async () => {
+  test('[MAT-084] [MAT-060] [MAT-064] [MAT-066] the archive comes first, then only what changed and was deleted since', async () => {
     using scratch = scratchFolder()
     const folder = new DatabaseVersions(join(scratch.path, 'vulndb'))
     let changes = '"2024/cve-2024-0001.json","2026-11-01T10:00:00+00:00"\n'
@@ -347,9 +347,12 @@ describe("Red Hat's files", () => {
       expect(vulns()).toHaveLength(8)
       expect((await updateFrom(folder, base)).switched).toBeNull()
       changes = `"2024/cve-2024-0004.json","2026-11-20T10:00:00+00:00"\n"2024/cve-2024-0002.json","2026-11-19T10:00:00+00:00"\n${changes}`
-      deletions = '"2024/cve-2024-0003.json","2026-11-20T11:00:00+00:00"\n'
+      deletions = ['2024/cve-2024-0003', '2023/cve-2023-9999']
+        .map(file => `"${file}.json","2026-11-20T11:00:00+00:00"\n`)
+        .join('')
       paths.length = 0
-      expect((await updateFrom(folder, base)).faults).toEqual({})
+      // One is new, one is gone, and one that is said to be deleted was never there.
+      expect(await updateFrom(folder, base)).toMatchObject({ faults: {}, sources: [{ records: 8 }] })
       expect(vulns()).toEqual([1, 4, 5, 6, 7, 8, 9].map(id => `CVE-2024-000${id}`))
       expect(paths.some(path => path.endsWith('.tar.zst'))).toBeFalse()
       // What was deleted since is deleted once.
@@ -359,7 +362,7 @@ describe("Red Hat's files", () => {
       changes = `"2024/cve-2024-0005.json","2026-11-21T10:00:00+00:00"\n"2024/cve-2024-0004.json","2026-11-21T09:00:00+00:00"\n${changes}`
       deletions += '"2024/cve-2024-0005.json","2026-11-21T11:00:00+00:00"\n'
       files['/vex/2024/cve-2024-0004.json'] = () => vex('CVE-2024-0004', { known_not_affected: ['rhel9:bash'] })
-      expect((await updateFrom(folder, base)).faults).toEqual({})
+      expect(await updateFrom(folder, base)).toMatchObject({ faults: {}, sources: [{ records: 7 }] })
       expect(vulns()).toEqual([1, 6, 7, 8, 9].map(id => `CVE-2024-000${id}`))
 
       // A list that is none is told, and nothing is lost of what was known.

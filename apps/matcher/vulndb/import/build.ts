@@ -168,9 +168,19 @@ class Build {
     const before = this.previous?.sources.find(({ name }) => name === source.name)
     const [read] = parts
     if (before === undefined || read === undefined) throw new SourceRefused('there is nothing that changes apply to')
+    const { replaced } = read.sink
     const gone = new Set(input.deleted ?? [])
-    this.previous?.carry(before.id, read.row.id, this.staging, vuln => gone.has(vuln) || read.sink.replaced.has(vuln))
-    const records = Math.max(before.records - gone.size, read.row.records)
+    const described = this.staging.partIds(read.row.id)
+    const wereThere = new Set<string>()
+    this.previous?.carry(before.id, read.row.id, this.staging, vuln => {
+      const isReplaced = gone.has(vuln) || replaced.has(vuln)
+      if (isReplaced) wereThere.add(vuln)
+      return isReplaced
+    })
+    // A record that says nothing of a package leaves no trace to be counted by: it counts as it did before.
+    const added = described.difference(wereThere).size
+    const removed = gone.intersection(wereThere).difference(replaced).size
+    const records = Math.max(before.records + added - removed, read.row.records)
     parts[0] = { ...read, row: { ...read.row, records } }
   }
 

@@ -74,6 +74,12 @@ export class Staging {
     return this.database.query<StagedPart, []>('select id, source_id, part from part order by id, source_id').iterate()
   }
 
+  /** The vulnerabilities that a source has described so far. */
+  partIds(sourceId: number): Set<string> {
+    const rows = this.database.query<{ id: string }, [number]>('select distinct id from part where source_id = ?')
+    return new Set(rows.all(sourceId).map(({ id }) => id))
+  }
+
   releases(): Iterable<StagedRelease> {
     return this.database.query<StagedRelease, []>('select source_id, part from release').iterate()
   }
