@@ -10,7 +10,7 @@ import { sourceNamed } from '../../../apps/matcher/vulndb/sources/catalogue.ts'
 import { type UpdateResult, update } from '../../../apps/matcher/vulndb/update.ts'
 import { KNOWN_RELEASES } from '../../../core/matching/end-of-life.ts'
 import { DeafListener } from '../../support/deaf-listener.ts'
-import { importCommandOfTests, scratchFolder } from './support.ts'
+import { importCommandOfTests, scratchFolder, tar } from './support.ts'
 
 type Answer = (request: Request) => Response | Promise<Response>
 
@@ -281,20 +281,6 @@ describe("Red Hat's files", () => {
       vulnerabilities: [{ cve, product_status: status }],
     })
   const affected = { known_affected: ['rhel9:bash'] }
-
-  function tar(files: Record<string, string>): Buffer {
-    const blocks = Object.entries(files).flatMap(([name, text]) => {
-      const header = Buffer.alloc(512)
-      header.write(name, 0)
-      header.write(`${Buffer.byteLength(text).toString(8).padStart(11, '0')}\0`, 124)
-      header.write('0', 156)
-      header.write('ustar\x0000', 257)
-      const body = Buffer.alloc(Math.ceil(Buffer.byteLength(text) / 512) * 512)
-      body.write(text)
-      return [header, body]
-    })
-    return Buffer.concat([...blocks, Buffer.alloc(1024)])
-  }
 
   const updateFrom = async (folder: DatabaseVersions, url: string): Promise<UpdateResult> =>
     await update({

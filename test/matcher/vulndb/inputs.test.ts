@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { strToU8, zipSync } from 'fflate'
 import { JsonSplitter } from '../../../apps/matcher/vulndb/input/json-values.ts'
-import { buildOf } from './support.ts'
+import { buildOf, tar } from './support.ts'
 
 const usn = (id: number): object => ({
   id: `USN-${id}-1`,
@@ -19,24 +19,6 @@ const usn = (id: number): object => ({
 const texts = [1, 2, 3].map(id => JSON.stringify(usn(id)))
 const zip = (files: Record<string, string>): Uint8Array =>
   zipSync(Object.fromEntries(Object.entries(files).map(([name, text]) => [name, strToU8(text)])))
-
-/** A ustar archive of files. */
-function tar(files: Record<string, string>): Buffer {
-  const blocks = Object.entries(files).flatMap(([name, text]) => {
-    const bytes = Buffer.from(text)
-    const header = Buffer.alloc(512)
-    header.write(name, 0)
-    header.write('0000644\0', 100)
-    header.write(`${bytes.length.toString(8).padStart(11, '0')}\0`, 124)
-    header.write('0', 156)
-    header.write('ustar\x0000', 257)
-    header.write('        ', 148)
-    const sum = header.reduce((total, byte) => total + byte, 0)
-    header.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148)
-    return [header, bytes, Buffer.alloc((512 - (bytes.length % 512)) % 512)]
-  })
-  return Buffer.concat([...blocks, Buffer.alloc(1024)])
-}
 
 const fixesOf = async (files: Record<string, unknown>): Promise<string[]> => {
   using built = await buildOf({ ubuntu: files })
@@ -102,6 +84,21 @@ describe('refused', () => {
     for (const [name, bytes] of Object.entries(whole))
       await refused({ [name]: bytes.subarray(0, Math.floor(bytes.length / 2)) }, 'truncated')
     await refused({ 'all.tar': tar({ '1.json': noise }).subarray(0, 1500) }, 'truncated')
+  })
+
+  test('[MAT-066] [MAT-074] an archive whose check sums are wrong, or a tar that ends between two entries', async () => {
+    const all = { '1.json': texts[0]!, '2.json': texts[1]! }
+    const stored = Buffer.from(zipSync({ '1.json': [strToU8(texts[0]!), { level: 0 }] }))
+    stored.write('9', stored.indexOf('"1-1"') + 1)
+    await refused({ 'all.zip': stored }, 'an entry has another check sum')
+    const packed = Buffer.from(zip(all))
+    packed[packed.indexOf(Buffer.from([0x50, 0x4b, 0x01, 0x02])) + 16]! ^= 1
+    await refused({ 'all.zip': packed }, 'an entry has another check sum')
+    const renamed = tar(all)
+    renamed.write('3', 0)
+    await refused({ 'all.tar': renamed }, 'a header has another check sum')
+    const first = 512 + Math.ceil(texts[0]!.length / 512) * 512
+    await refused({ 'all.tar': tar(all).subarray(0, first) }, 'the tar archive is truncated')
   })
 
   test('[MAT-066] files that are no JSON are records that cannot be read', async () => {

@@ -32,6 +32,24 @@ export function writeTree(folder: string, files: Readonly<Record<string, unknown
   }
 }
 
+/** A ustar archive of files. */
+export function tar(files: Record<string, string>): Buffer {
+  const blocks = Object.entries(files).flatMap(([name, text]) => {
+    const bytes = Buffer.from(text)
+    const header = Buffer.alloc(512)
+    header.write(name, 0)
+    header.write('0000644\0', 100)
+    header.write(`${bytes.length.toString(8).padStart(11, '0')}\0`, 124)
+    header.write('0', 156)
+    header.write('ustar\x0000', 257)
+    header.write('        ', 148)
+    const sum = header.reduce((total, byte) => total + byte, 0)
+    header.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148)
+    return [header, bytes, Buffer.alloc((512 - (bytes.length % 512)) % 512)]
+  })
+  return Buffer.concat([...blocks, Buffer.alloc(1024)])
+}
+
 type Built = {
   readonly outcomes: readonly SourceOutcome[]
   readonly file: string

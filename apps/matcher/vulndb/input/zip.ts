@@ -1,41 +1,23 @@
 // A zip archive read as a stream, one entry after the other (MAT-074): entries with an absolute name or `..` refuse
-// the archive, and so does one that inflates beyond 200 times. Each entry is held whole, since records are small.
+// the archive, and so does one that inflates beyond 200 times or has another check sum than the directory says. Each
+// entry is held whole, since records are small.
 import { createReadStream } from 'node:fs'
-import { open, stat } from 'node:fs/promises'
+import { crc32 } from 'node:zlib'
 import { Unzip, type UnzipFile, UnzipInflate, UnzipPassThrough } from 'fflate'
 import { SourceRefused } from '../source-refused.ts'
 import { INFLATION_FREE_BYTES, INFLATION_MAX } from './inflate.ts'
+import { BROKEN, readZipDirectory, sumKey, type ZipDirectory } from './zip-directory.ts'
 
 export type ArchiveEntry = { readonly name: string; readonly bytes: Uint8Array }
 
 export const ENTRY_BYTES_MAX = 256 * 1024 * 1024
 const CHUNK_BYTES = 64 * 1024
-const END_RECORD_BYTES = 22
-const END_SEARCH_BYTES = END_RECORD_BYTES + 65_535
-const MANY_ENTRIES = 0xffff
 
 /** Throws for a name that could leave the folder it is unpacked in, though nothing here is unpacked to disk. */
 export function checkEntryName(name: string): void {
   const parts = name.split(/[/\\]/)
   if (name.startsWith('/') || name.startsWith('\\') || /^[A-Za-z]:/.test(name) || parts.includes('..'))
     throw new SourceRefused('an entry of the archive has an absolute name or one with ..')
-}
-
-/** How many entries the end of the archive announces; null where there are more than the field holds. */
-async function announcedEntries(path: string): Promise<number | null> {
-  const { size } = await stat(path)
-  const length = Math.min(size, END_SEARCH_BYTES)
-  const file = await open(path, 'r')
-  try {
-    const { buffer } = await file.read(Buffer.alloc(length), 0, length, size - length)
-    const at = buffer.lastIndexOf(Buffer.from([0x50, 0x4b, 0x05, 0x06]))
-    if (at < 0 || at + END_RECORD_BYTES > length)
-      throw new SourceRefused('the archive is truncated: its end is missing')
-    const count = buffer.readUInt16LE(at + 10)
-    return count === MANY_ENTRIES ? null : count
-  } finally {
-    await file.close()
-  }
 }
 
 /** Collects the entries that one pushed piece of the archive completes. */
@@ -47,7 +29,10 @@ class EntryCollector {
   /** Bytes of the archive that were pushed: an entry of unknown size cannot have been smaller than what came of it. */
   private pushed = 0
 
-  constructor(private readonly isWanted: (name: string) => boolean) {
+  constructor(
+    private readonly isWanted: (name: string) => boolean,
+    private readonly sums: ZipDirectory['sums'],
+  ) {
     this.unzip = new Unzip(file => this.begin(file))
     this.unzip.register(UnzipInflate)
     this.unzip.register(UnzipPassThrough)
@@ -61,7 +46,7 @@ class EntryCollector {
       this.failure ??= error
     }
     if (this.failure instanceof SourceRefused) throw this.failure
-    if (this.failure !== null) throw new SourceRefused('the archive is truncated or broken', { cause: this.failure })
+    if (this.failure !== null) throw new SourceRefused(BROKEN, { cause: this.failure })
   }
 
   private begin(file: UnzipFile): void {
@@ -82,9 +67,14 @@ class EntryCollector {
       else if (bytes > INFLATION_FREE_BYTES && bytes > packed * INFLATION_MAX)
         this.stop(file, `an entry of the archive inflates beyond ${INFLATION_MAX} times its size`)
       else pieces.push(data.slice())
-      if (isLast && this.failure === null) this.ready.push({ name: file.name, bytes: Buffer.concat(pieces) })
+      if (isLast && this.failure === null) this.finish(file.name, Buffer.concat(pieces))
     }
     file.start()
+  }
+
+  private finish(name: string, bytes: Buffer): void {
+    if (this.sums.has(sumKey(name, crc32(bytes)))) this.ready.push({ name, bytes })
+    else this.failure = new SourceRefused(`${BROKEN}: an entry has another check sum`)
   }
 
   private stop(file: UnzipFile, reason: string): void {
@@ -94,8 +84,8 @@ class EntryCollector {
 }
 
 export async function* zipEntries(path: string, isWanted: (name: string) => boolean): AsyncGenerator<ArchiveEntry> {
-  const announced = await announcedEntries(path)
-  const collector = new EntryCollector(isWanted)
+  const { announced, sums } = await readZipDirectory(path)
+  const collector = new EntryCollector(isWanted, sums)
   for await (const chunk of createReadStream(path, { highWaterMark: CHUNK_BYTES })) {
     if (!(chunk instanceof Uint8Array)) continue
     collector.push(chunk, false)
