@@ -1,7 +1,7 @@
 // The folder of database files (MAT-070 to 072): `<version>.sqlite`, of which the last two are kept, and
-// `current.json`, which names the one in use. A new file is written under another name, then renamed, then named by
-// `current.json`: a kill at any point leaves the old version or the new one. A command and a running matcher share it
-// through a lock.
+// `current.json`, which names the one in use and the one before. A new file is written under another name, then
+// renamed, then named by `current.json`: a kill at any point leaves the old version or the new one. A command and a
+// running matcher share it through a lock.
 import { Database, SQLiteError } from 'bun:sqlite'
 import { randomUUID } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
@@ -14,6 +14,8 @@ export type DatabaseVersion = { readonly version: number; readonly file: string 
 
 type Pointer = {
   readonly current: number
+  /** The one in use before it, 0 for none; null where an earlier program wrote the file, which did not say. */
+  readonly previous: number | null
   /** The greatest version ever made or imported here: later ones are greater (MAT-070). */
   readonly highest: number
 }
@@ -25,7 +27,6 @@ const DOWNLOADS_KEPT_MS = 24 * 3_600_000
 const LOCK_WAIT_MS = 100
 const SCRATCH = 'scratch-'
 const VERSION_FILE = /^(\d{10,11})\.sqlite$/
-const KEPT = 2
 
 /** What the last update came to, beside the database: a source that fails changes no file (MAT-064). */
 type UpdateNotes = {
@@ -53,9 +54,9 @@ export class DatabaseVersions {
 
   private pointer(): Pointer {
     const value = readJson(join(this.path, POINTER))
-    return isObject(value)
-      ? { current: numberOf(value.current), highest: numberOf(value.highest) }
-      : { current: 0, highest: 0 }
+    if (!isObject(value)) return { current: 0, previous: null, highest: 0 }
+    const previous = value.previous === undefined ? null : numberOf(value.previous)
+    return { current: numberOf(value.current), previous, highest: numberOf(value.highest) }
   }
 
   private versions(): number[] {
@@ -73,10 +74,10 @@ export class DatabaseVersions {
     return current > 0 && existsSync(file) ? { version: current, file } : null
   }
 
-  /** The version that a rollback goes to: the other one that is kept. */
+  /** The version that a rollback goes to: the one in use before, and no file that a killed import left unnamed. */
   other(): DatabaseVersion | null {
-    const { current } = this.pointer()
-    const version = this.versions().find(each => each !== current)
+    const { current, previous } = this.pointer()
+    const version = this.versions().find(each => each !== current && (previous ?? each) === each)
     return version === undefined ? null : { version, file: this.fileOf(version) }
   }
 
@@ -123,9 +124,10 @@ export class DatabaseVersions {
   switchTo(written: string, version: number): DatabaseVersion {
     const file = this.fileOf(version)
     if (checkedVersion(written) !== version) throw new Error('the file of the import has another version than its name')
+    const previous = (this.current() ?? this.other())?.version ?? 0
     renameSync(written, file)
     syncPath(this.path)
-    this.point({ current: version, highest: Math.max(version, this.highest()) })
+    this.point({ current: version, previous, highest: Math.max(version, this.highest()) })
     this.clean()
     return { version, file }
   }
@@ -135,7 +137,7 @@ export class DatabaseVersions {
     const other = this.other()
     if (other === null) throw new Error('there is no other version to go back to')
     if (checkedVersion(other.file) !== other.version) throw new Error('the other version is damaged')
-    this.point({ current: other.version, highest: this.highest() })
+    this.point({ current: other.version, previous: this.pointer().current, highest: this.highest() })
     return other
   }
 
@@ -143,12 +145,31 @@ export class DatabaseVersions {
     replaceFile(join(this.path, POINTER), JSON.stringify(pointer), { isDurable: true })
   }
 
-  /** Removes all but the version in use and one other, and what a killed import left. To be called with the lock. */
+  /**
+   * Removes all but the version in use and the one before, and what a killed import left. While none is in use no file
+   * of a version goes. To be called with the lock.
+   */
   clean(): void {
     const { current } = this.pointer()
-    const others = this.versions().filter(version => version !== current)
-    for (const version of others.slice(KEPT - 1)) rmSync(this.fileOf(version), { force: true })
+    const other = this.other()?.version
+    for (const version of current === 0 ? [] : this.versions())
+      if (version !== current && version !== other) rmSync(this.fileOf(version), { force: true })
     this.removeScratch()
+  }
+
+  /** The same without the lock: an import that runs cleans itself. */
+  cleanUnlessBusy(): void {
+    if (!existsSync(this.path)) return
+    try {
+      const lock = this.tryLock()
+      try {
+        this.clean()
+      } finally {
+        lock.close()
+      }
+    } catch (error) {
+      if (!(error instanceof ImportRunning)) throw error
+    }
   }
 
   private removeScratch(): void {

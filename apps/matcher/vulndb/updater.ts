@@ -104,6 +104,7 @@ export class Updater {
 
   start(): void {
     const { intervalMs } = this.options
+    this.cleanFolder()
     if (intervalMs !== null) {
       const { checkedAtMs } = this.folder.notes()
       const isFresh = this.used !== null && checkedAtMs > 0
@@ -111,6 +112,15 @@ export class Updater {
     }
     this.timer = setInterval(() => this.poll(), POLL_MS)
     this.poll()
+  }
+
+  /** What is left stays without harm: it only takes room. */
+  private cleanFolder(): void {
+    try {
+      this.folder.cleanUnlessBusy()
+    } catch (error) {
+      this.options.log.warn({ err: error }, 'cannot remove leftovers of the vulnerability database')
+    }
   }
 
   /** Ends what runs; an import that is cut short leaves the version in use as it is. */
