@@ -1,7 +1,7 @@
 // The file of the state: its lock, its format and its tables. One process, one writer; a commit is on the disk when it
 // returns (MAT-032, 160, 237).
 import { constants, Database, SQLiteError } from 'bun:sqlite'
-import { existsSync, realpathSync } from 'node:fs'
+import { existsSync, realpathSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { ensureFolder, ensureOwnFile, ownerForFolder } from '../../files/replace-file.ts'
 
@@ -120,9 +120,25 @@ function formatOf(database: Database): number {
   return database.query<{ user_version: number }, []>('PRAGMA user_version').get()?.user_version ?? 0
 }
 
+const DAMAGED = ['SQLITE_NOTADB', 'SQLITE_CORRUPT']
+const WAY_OUT = 'keep this data directory aside and restore a backup into an empty one'
+
 /** Opens the state of a directory that is already locked, and makes it when there is none. */
 export function openStateDatabase(dir: string): Database {
   const path = join(realpathSync(dir), STATE_FILE)
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory())
+    throw new Error(`cannot open the state ${path}: it is a folder; ${WAY_OUT}`)
+  try {
+    return openFile(dir, path)
+  } catch (error) {
+    // What SQLite says names no file.
+    if (!(error instanceof SQLiteError)) throw error
+    const wayOut = DAMAGED.includes(error.code ?? '') ? `; ${WAY_OUT}` : ''
+    throw new Error(`cannot open the state ${path}: ${error.message}${wayOut}`, { cause: error })
+  }
+}
+
+function openFile(dir: string, path: string): Database {
   if (existsSync(path)) refuseNewer(path)
   ensureOwnFile(path, ownerForFolder(dir))
   const database = new Database(path, { create: false, readwrite: true, strict: true })

@@ -1,7 +1,7 @@
 // The directory of the state: one matcher at a time, and none that is older than what it holds.
 import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
-import { mkdtempSync, readFileSync, statSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SettingsRows } from '../../../apps/matcher/state/company-settings.ts'
@@ -40,6 +40,28 @@ test('[MAT-237] a directory of a newer format is refused untouched', () => {
     `is of format ${STATE_FORMAT + 1} and this program knows ${STATE_FORMAT}`,
   )
   expect(readFileSync(path).equals(before)).toBe(true)
+})
+
+test('a damaged state, or a folder in its place, is refused with the name of its file and a way out, untouched', () => {
+  const dir = freshDir()
+  openStateDatabase(dir).close()
+  const path = join(dir, STATE_FILE)
+  const whole = readFileSync(path)
+  const refuses = (bytes: Buffer, reason: string): void => {
+    writeFileSync(path, bytes)
+    expect(() => openStateDatabase(dir)).toThrow(`cannot open the state ${path}: ${reason}; keep this data directory`)
+    expect(readFileSync(path).equals(bytes)).toBe(true)
+  }
+  refuses(Buffer.concat([Buffer.alloc(40, 7), whole.subarray(40)]), 'file is not a database')
+  refuses(
+    Buffer.concat([whole.subarray(0, 100), Buffer.alloc(4000, 7), whole.subarray(4100)]),
+    'database disk image is malformed',
+  )
+  const other = freshDir()
+  mkdirSync(join(other, STATE_FILE))
+  expect(() => openStateDatabase(other)).toThrow(
+    `cannot open the state ${join(other, STATE_FILE)}: it is a folder; keep`,
+  )
 })
 
 test('a state from before a column was added opens, keeps its rows, and has the column', () => {
