@@ -118,6 +118,7 @@ const vex = (vulnerability: object, cve = 'CVE-2024-0001'): object => ({
           component(MODULE, 'pkg:rpmmod/redhat/nodejs@18:8060020230306170312:ad008a3a'),
           component('openssl', 'pkg:rpm/redhat/openssl?arch=src'),
           component('libssl', 'pkg:rpm/redhat/libssl'),
+          component('php:8.1/php', 'pkg:rpmmod/redhat/php:8.1/php'),
           component('ubi9/nodejs', 'pkg:oci/nodejs?repository_url=registry.access.redhat.com/ubi9'),
         ],
       },
@@ -131,6 +132,7 @@ const vex = (vulnerability: object, cve = 'CVE-2024-0001'): object => ({
       relation(`AppStream-8:${MODULE}`, 'nodejs-1:18.14.2-2.src'),
       relation('red_hat_enterprise_linux_9', 'openssl'),
       relation('red_hat_enterprise_linux_9', 'nodejs:16/nodejs'),
+      relation('red_hat_enterprise_linux_9', 'php:8.1/php'),
       relation('red_hat_enterprise_linux_9', 'libssl'),
       relation('red_hat_enterprise_linux_9', 'ubi9/nodejs'),
     ],
@@ -210,6 +212,16 @@ describe('Red Hat', () => {
     expect(both.rules('rhel:9', 'libssl')).toEqual([])
     using older = await redhat({ product_status: { known_affected: [id('libssl')] } })
     expect(older.rules('rhel:9', 'libssl')).toMatchObject([{ status: 'no_fix' }])
+  })
+
+  test('[MAT-084] a package of a module is affected by its older purl too, and a module alone is no package', async () => {
+    const id = 'red_hat_enterprise_linux_9:php:8.1/php'
+    const status = { product_status: { known_affected: [id, `AppStream-8:${MODULE}`] } }
+    using built = await redhat(status)
+    expect(built.rules('rhel:9', 'php')).toMatchObject([{ module: 'php:8.1', status: 'no_fix' }])
+    expect(built.rules('rhel:8', MODULE)).toEqual([])
+    using left = await redhat({ ...status, remediations: [{ category: 'no_fix_planned', product_ids: [id] }] })
+    expect(left.rules('rhel:9', 'php')).toMatchObject([{ module: 'php:8.1', status: 'wont_fix' }])
   })
 
   test('[MAT-084] [MAT-085] modules come through two relationships, extended streams are releases of their own, images are none', async () => {

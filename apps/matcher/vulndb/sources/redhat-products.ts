@@ -95,7 +95,9 @@ export class RedhatProducts {
     const identity = this.identities.get(relation.component)
     const purl = identity?.purl ?? ''
     const ofName = componentOfName(relation.component)
-    const component = purl === '' ? ofName : componentOfPurl(purl)
+    // A package of a module that has no fix: its older purl says nothing that its name does not say.
+    const isNamed = purl === '' || (purl.startsWith('pkg:rpmmod/') && ofName?.module !== undefined)
+    const component = isNamed ? ofName : componentOfPurl(purl)
     if (component === null || !isPackageName(component.package)) return null
     const outer = this.relations.get(relation.parent)
     const release = this.releaseOf(outer?.parent ?? relation.parent)
