@@ -66,6 +66,11 @@ export class DatabaseLink {
     metrics.onScrape(() => this.show())
   }
 
+  /** The version in use; 0 without one, whatever the state was matched with last (MAT-070). */
+  get version(): number {
+    return this.current?.version ?? 0
+  }
+
   /** Starts an update now, unless one is running. */
   update(): void {
     this.updater.updateNow().catch(error => this.parts.log.error({ err: error }, 'cannot update the database'))
@@ -125,7 +130,7 @@ export class DatabaseLink {
   private show(): void {
     const { metrics } = this.parts
     const { sources } = this.updater.status()
-    metrics.dbVersion.set(this.current?.version ?? 0)
+    metrics.dbVersion.set(this.version)
     for (const { name: source, age_seconds, fetched_at_ms, records, rejected, fault } of sources) {
       metrics.dbAge.set({ source }, fetched_at_ms === 0 ? -1 : age_seconds)
       metrics.dbFault.set({ source }, fault === null ? 0 : 1)

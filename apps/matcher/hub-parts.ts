@@ -24,6 +24,8 @@ type HubPartsDeps = {
   /** The token in force; it may be replaced while the matcher runs. */
   readonly token: () => string
   readonly state: MatcherState
+  /** The version of the vulnerability database in use; 0 without one. */
+  readonly dbVersion: () => number
   readonly metrics: MatcherMetrics
   readonly log: Logger
   readonly nowMs: () => number
@@ -57,7 +59,7 @@ export function startHubParts(deps: HubPartsDeps): HubParts | null {
     onEmpty: () => references.wake(),
   })
   const seen = new SeenTeller({ state, hub, log })
-  const stopHeartbeat = startHeartbeat(hub, state, log)
+  const stopHeartbeat = startHeartbeat(hub, { state, dbVersion: deps.dbVersion, log })
   void hosts.start()
   events.start()
   references.wake()

@@ -96,6 +96,7 @@ function startAdmin(parts: MatcherParts, hubParts: HubParts | null, tokens: Toke
         state,
         nowMs,
         matcherId: config.matcher_id,
+        dbVersion: () => database.version,
         database: () => database.updater.status(),
         hosts: () => hubParts?.hosts.status() ?? null,
         isUnauthorized: () => hubParts?.hub.isUnauthorized ?? false,
@@ -110,7 +111,8 @@ function startAdmin(parts: MatcherParts, hubParts: HubParts | null, tokens: Toke
 export function startMatcher(parts: MatcherParts): RunningMatcher {
   const { config, state, database, metrics, log, nowMs } = parts
   const tokens: Tokens = { admin: adminTokensOf(config), hub: config['hub.token'] ?? '' }
-  const hubParts = startHubParts({ config, token: () => tokens.hub, state, metrics, log, nowMs })
+  const dbVersion = (): number => database.version
+  const hubParts = startHubParts({ config, token: () => tokens.hub, state, dbVersion, metrics, log, nowMs })
   const settings = new CompanySettingsCache({ state, hub: hubParts?.hub ?? null, log, nowMs })
   const scan = startScanApi({
     config,

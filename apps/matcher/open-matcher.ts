@@ -29,7 +29,7 @@ export async function openMatcher({ config, log, onFaults = () => {} }: Opening)
   const metrics = createMatcherMetrics(productVersion)
   const state = openState(config.data_dir, stateOptionsOf(config, Date.now, log))
   const shared = { config, state, metrics, log, nowMs: Date.now }
-  const database = new DatabaseLink({ ...shared, onFaults: () => onFaults(state.currentVersion()) })
+  const database: DatabaseLink = new DatabaseLink({ ...shared, onFaults: () => onFaults(database.version) })
   if (await state.takeRestored())
     log.warn('the state was restored from a backup: a resync of each company tells the hub again what is open')
   const matcher = startMatcher({ ...shared, database })
@@ -38,7 +38,7 @@ export async function openMatcher({ config, log, onFaults = () => {} }: Opening)
     ...matcher,
     metrics,
     database,
-    dbVersion: () => state.currentVersion(),
+    dbVersion: () => database.version,
     stop: async () => {
       await control.stop()
       await matcher.stop()

@@ -1,7 +1,10 @@
 // A whole matcher between scanners and a hub: what becomes of a report, and of what the hub asks.
 import { afterEach, describe, expect, spyOn, test } from 'bun:test'
 import { randomUUID } from 'node:crypto'
+import { rmSync } from 'node:fs'
 import { startOpsServer } from '../../apps/http/ops-server.ts'
+import { databaseFolder } from '../../apps/matcher/database-link.ts'
+import { openMatcher } from '../../apps/matcher/open-matcher.ts'
 import { until } from '../support/until.ts'
 import { nameDatabase, nameSources } from './databases.ts'
 import { openFindings, Rig } from './rig.ts'
@@ -63,6 +66,29 @@ describe('reports', () => {
     await rig.start()
     expect(rig.state.currentVersion()).toBe(version)
     expect(rig.state.counters().findingsOpen).toBe(2)
+  })
+
+  test('[MAT-070] [MAT-210] [MAT-222] a state whose database is gone says version 0 until there is one', async () => {
+    const rig = await startRig()
+    await nameDatabase(rig.dir, openssl)
+    await until('the database', () => rig.state.currentVersion() > 0)
+    await rig.stop()
+    rmSync(databaseFolder(rig.dir), { recursive: true })
+    const opened = await openMatcher({ config: rig.config, log: rig.log })
+    expect(opened.dbVersion()).toBe(0)
+    await opened.stop()
+    const beats = rig.hub.to('/heartbeat').length
+    await rig.start()
+    const said = async () => [
+      (await rig.admin('GET', '/status')).data?.db_version,
+      (await rig.metrics.scrape()).match(/^svc_matcher_db_version (\d+)$/m)?.[1],
+    ]
+    expect(await said()).toEqual([0, '0'])
+    const beat = await until('the heartbeat', () => rig.hub.to('/heartbeat')[beats])
+    expect(beat.body).toMatchObject({ db_version: 0 })
+    const version = await nameDatabase(rig.dir, openssl)
+    await until('the database', async () => (await said())[0] === version)
+    expect(await said()).toEqual([version, String(version)])
   })
 
   test('[MAT-183] another database is followed while the matcher runs, and only what changed is told', async () => {

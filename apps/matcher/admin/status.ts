@@ -7,6 +7,8 @@ import type { Updater } from '../vulndb/updater.ts'
 type StatusParts = {
   readonly state: MatcherState
   readonly matcherId: string | null
+  /** In use; 0 without one. */
+  readonly dbVersion: () => number
   readonly database: () => ReturnType<Updater['status']>
   readonly hosts: () => SyncStatus | null
   readonly isUnauthorized: () => boolean
@@ -26,7 +28,7 @@ export function matcherStatus(parts: StatusParts): Readonly<Record<string, unkno
   return {
     version: productVersion,
     matcher_id: matcherId,
-    db_version: state.currentVersion(),
+    db_version: parts.dbVersion(),
     db_age_seconds: age_seconds,
     checked_at_ms,
     sources,

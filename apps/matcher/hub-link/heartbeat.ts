@@ -7,8 +7,14 @@ import type { MatcherHub } from './matcher-hub.ts'
 
 const HEARTBEAT_MS = 30_000
 
+type HeartbeatParts = {
+  readonly state: MatcherState
+  readonly dbVersion: () => number
+  readonly log: Logger
+}
+
 /** Sends a heartbeat at once and every 30 s. Returns what ends it. */
-export function startHeartbeat(hub: MatcherHub, state: MatcherState, log: Logger): () => void {
+export function startHeartbeat(hub: MatcherHub, { state, dbVersion, log }: HeartbeatParts): () => void {
   let isFailing = false
   let isBusy = false
   const send = async (): Promise<void> => {
@@ -16,7 +22,7 @@ export function startHeartbeat(hub: MatcherHub, state: MatcherState, log: Logger
     isBusy = true
     const response = await hub.heartbeat({
       version: productVersion,
-      db_version: state.currentVersion(),
+      db_version: dbVersion(),
       queue_depth: state.counters().outboxDepth,
     })
     isBusy = false
