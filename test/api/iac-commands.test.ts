@@ -66,3 +66,13 @@ test('a folder is validated, planned with exit code 2, applied, planned with 0, 
   expect(readFileSync(join(target, path), 'utf8')).toContain('hostname: web-1.example.com')
   expect((await run('plan', join(target), '--url', 'http://127.0.0.1:1')).code).toBe(1)
 })
+
+test('[G-15] a token is not sent over plain http to another host', async () => {
+  let asked = 0
+  const other = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => Response.json({ data: [], n: ++asked }) })
+  // Reached from here all the same, but no name of loopback.
+  const url = `http://0.0.0.0:${other.port}`
+  const said = await run('export', join(folder, 'plain'), '--url', url)
+  await other.stop(true)
+  expect([asked, said.code, said.err]).toEqual([0, 1, expect.stringContaining(`${url} is plain http to another host`)])
+})

@@ -4,6 +4,7 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import type { Command } from 'commander'
+import { isPlainBeyondHost } from '../../../core/config/plain-http.ts'
 import { isObject, type Unchecked } from '../../../core/json-object.ts'
 import { MANIFESTS_MAX } from '../iac/run-limits.ts'
 import { type Print, printer } from './output.ts'
@@ -56,6 +57,9 @@ function apiOf(options: Options, environment: IacEnvironment): Api {
   const token = options.tokenFile === undefined ? environment.token : readFileSync(options.tokenFile, 'utf8').trim()
   if (!url) throw new Error('give the address of the hub: --url, or HUB_URL')
   if (!token) throw new Error('give a token: --token-file, or HUB_TOKEN')
+  // As an agent has no permission for it, so the token of a pipeline has none.
+  if (URL.canParse(url) && isPlainBeyondHost(new URL(url)))
+    throw new Error(`${url} is plain http to another host, which would show the token on the way; use https`)
   return new Api(url.replace(/\/+$/, ''), token)
 }
 
