@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { commandOf } from '../support/executable.ts'
 import { TestHub } from './hub-harness.ts'
-import { type Acme, acme } from './iac-rig.ts'
+import { type Acme, acme, manifest, submit } from './iac-rig.ts'
 
 let hub: TestHub
 let own: Acme
@@ -75,4 +75,23 @@ test('[G-15] a token is not sent over plain http to another host', async () => {
   const said = await run('export', join(folder, 'plain'), '--url', url)
   await other.stop(true)
   expect([asked, said.code, said.err]).toEqual([0, 1, expect.stringContaining(`${url} is plain http to another host`)])
+})
+
+test('what an approver rejected is exit code 1: nothing waits for it any more', async () => {
+  const approver = await hub.user(own.companyId, ['approvals.view', 'approvals.decide', 'iac.view'])
+  const flow = {
+    name: 'asked',
+    kinds: ['server'],
+    match: { tags: ['asked'] },
+    steps: [{ user_ids: [approver.userId] }],
+  }
+  expect((await own.call('POST', '/approvals/workflows', flow)).status).toBe(201)
+  const { id } = await submit(hub, own, [manifest(own.slug, 'server', 'asked-1', { tags: ['asked'] })])
+  const waiting = await run('apply', folder, '--run', id)
+  expect([waiting.code, waiting.out]).toEqual([2, expect.stringContaining('+ server asked-1\n')])
+  const [ticket] = (await own.call('GET', `/approvals/tickets?run_id=${id}`)).body.data
+  const rejected = await approver.call('POST', `/approvals/tickets/${ticket.id}/reject`, { comment: 'no' })
+  expect(rejected.status).toBe(200)
+  const ended = await run('apply', folder, '--run', id)
+  expect([ended.code, ended.out]).toEqual([1, expect.stringContaining('+ server asked-1  skipped: rejected')])
 })

@@ -130,7 +130,8 @@ const validate: Work = async (api, folder, _options, say) => {
 }
 
 /**
- * Applies and waits until the hub has done what it can. Exit code 2: something still waits, for example for approval.
+ * Applies and waits until the hub has done what it can. Exit code 2: something still waits, for example for approval;
+ * 1: something failed, or nothing waits and something was skipped, as what an approver rejected.
  */
 const apply: Work = async (api, folder, options, say) => {
   const submitted = options.run
@@ -147,7 +148,8 @@ const apply: Work = async (api, folder, options, say) => {
     if (run.queued_at === null) {
       printRun(run, say)
       say(`run ${String(run.id)}: ${String(run.status)}`)
-      if (objectsOf(run.items).some(item => item.status === 'failed')) throw new ExitCode(1)
+      const states = new Set(objectsOf(run.items).map(item => item.status))
+      if (states.has('failed') || (states.has('skipped') && !states.has('planned'))) throw new ExitCode(1)
       if (run.status !== 'applied') throw new ExitCode(HAS_CHANGES)
       return run
     }
