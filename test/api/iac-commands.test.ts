@@ -64,7 +64,11 @@ test('a folder is validated, planned with exit code 2, applied, planned with 0, 
   expect((await run('export', target, '--kind', 'server')).out).toBe(`1 manifests written to ${target}\n`)
   expect(isShown('1 manifests written to infra\n')).toBe(true)
   expect(readFileSync(join(target, path), 'utf8')).toContain('hostname: web-1.example.com')
-  expect((await run('plan', join(target), '--url', 'http://127.0.0.1:1')).code).toBe(1)
+  const away = await run('plan', join(target), '--url', 'http://127.0.0.1:1/')
+  expect([away.code, away.err]).toEqual([
+    1,
+    expect.stringMatching(/^hub: the hub cannot be reached at http:\/\/127\.0\.0\.1:1: ./),
+  ])
 })
 
 test('[G-15] a token is not sent over plain http to another host', async () => {

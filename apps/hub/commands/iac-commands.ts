@@ -41,6 +41,10 @@ class Api {
       },
       signal: AbortSignal.timeout(TIMEOUT_MS),
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    }).catch((error: unknown) => {
+      // What the runtime says names no address.
+      const reason = error instanceof Error ? error.message : String(error)
+      throw new Error(`the hub cannot be reached at ${this.url}: ${reason}`, { cause: error })
     })
     const answer: unknown = await response.json().catch(() => null)
     if (response.ok && isObject(answer)) return answer
