@@ -54,6 +54,8 @@ test('a folder is validated, planned with exit code 2, applied, planned with 0, 
   expect([invalid.code, invalid.out]).toEqual([1, `${path}:6: spec.colour: unknown key\n`])
   expect(isShown(invalid.out)).toBe(true)
   put(path, contents)
+  // What other tools keep beside manifests is none of them.
+  for (const hidden of ['.github/workflows/ci.yml', '.gitlab-ci.yml']) put(hidden, 'on: push\n')
   expect(await run('plan', folder)).toEqual({ code: 2, out: '+ server web-1\nCreate server web-1\n', err: '' })
   expect(isShown('+ server web-1\nCreate server web-1\n')).toBe(true)
   const applied = await run('apply', folder, '--title', 'from git')

@@ -2,7 +2,7 @@
 // configuration:
 // an address and a token are enough.
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { dirname, join, relative, resolve } from 'node:path'
+import { dirname, join, relative, resolve, sep } from 'node:path'
 import type { Command } from 'commander'
 import { isPlainBeyondHost } from '../../../core/config/plain-http.ts'
 import { isObject, type Unchecked } from '../../../core/json-object.ts'
@@ -67,11 +67,15 @@ function apiOf(options: Options, environment: IacEnvironment): Api {
   return new Api(url.replace(/\/+$/, ''), token)
 }
 
+/** Names that begin with a dot belong to other tools, such as .github/workflows/ci.yml. */
+const isHidden = (path: string): boolean => path.split(sep).some(name => name.startsWith('.'))
+
 /** The manifests below a folder, by their paths there. */
 function manifestsIn(folder: string): SentFile[] {
   const files = readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter(entry => entry.isFile() && /\.ya?ml$/.test(entry.name))
     .map(entry => join(entry.parentPath, entry.name))
+    .filter(file => !isHidden(relative(folder, file)))
     .sort()
   if (files.length === 0) throw new Error(`${folder} holds no .yml file`)
   if (files.length > MANIFESTS_MAX)
