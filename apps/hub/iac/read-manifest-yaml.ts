@@ -19,6 +19,11 @@ import { PRIVATE_KEY, SECRET_KEY, type SecretPlace } from './manifest-secrets.ts
 
 const ALIASES_MAX = 100
 const DEPTH_MAX = 20
+/**
+ * How much values, keys and the characters of them may be with every alias in its place: several times what a text
+ * without aliases can hold, and little enough to be kept.
+ */
+const SIZE_MAX = 1_000_000
 /** The parser keeps a document, the collections that are open, and what stands in the innermost one. */
 const OPEN_TOKENS_MAX = DEPTH_MAX * 2 + 4
 const MESSAGE_MAX = 300
@@ -99,11 +104,18 @@ function checkNode(node: unknown, depth: number): void {
   }
 }
 
-/** Aliases can nest what stands in one place below another; the value is walked as it is. */
-function checkDepth(value: unknown, depth: number): void {
-  if (typeof value !== 'object' || value === null) return
+/**
+ * Aliases can nest what stands in one place below another, and multiply it; the value is walked as it is. Returns how
+ * much of SIZE_MAX is left.
+ */
+function checkExpanded(value: unknown, depth: number, left: number): number {
+  let rest = left - 1 - (typeof value === 'string' ? value.length : 0)
+  if (rest < 0) throw new Refused('is too large with its aliases replaced', null)
+  if (typeof value !== 'object' || value === null) return rest
   if (depth > DEPTH_MAX) throw tooDeep(null)
-  for (const member of Object.values(value)) checkDepth(member, depth + 1)
+  for (const [key, member] of Object.entries(value))
+    rest = checkExpanded(member, depth + 1, Array.isArray(value) ? rest : rest - key.length)
+  return rest
 }
 
 function composed(text: string, lines: LineCounter): Document {
@@ -187,8 +199,9 @@ export function readManifestText(text: string): ManifestText | { readonly fault:
   let document: Document | null = null
   try {
     document = composed(text, lines)
-    const value: unknown = document.toJS({ maxAliasCount: ALIASES_MAX })
-    checkDepth(value, 1)
+    // The library would count what stands in an anchor too; here aliases are counted as they stand in the text.
+    const value: unknown = document.toJS({ maxAliasCount: -1 })
+    checkExpanded(value, 1, SIZE_MAX)
     return { value, secrets: secretsOf(document.contents, [], lines), lineOf: lineFinder(document, lines) }
   } catch (error) {
     // What has no place of its own comes of aliases.
@@ -197,7 +210,7 @@ export function readManifestText(text: string): ManifestText | { readonly fault:
       const line = error.offset === null ? lineOfAliases() : lineAt(error.offset)
       return { fault: { line, message: error.message } }
     }
-    // The library throws a ReferenceError for aliases that multiply, and for one without an anchor.
+    // The library throws a ReferenceError for an alias without an anchor, and for one inside of its own.
     if (error instanceof ReferenceError)
       return { fault: { line: lineOfAliases(), message: `is not valid YAML: ${error.message}`.slice(0, MESSAGE_MAX) } }
     if (error instanceof RangeError) return { fault: { line: lineOfAliases(), message: tooDeep(null).message } }

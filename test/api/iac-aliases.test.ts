@@ -1,0 +1,46 @@
+// Aliases in manifests: how many there may be, and that they carry no secret past what is kept of a run.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { type Json, TestHub } from './hub-harness.ts'
+import { type Acme, acme, submit } from './iac-rig.ts'
+
+let hub: TestHub
+let own: Acme
+
+beforeAll(async () => {
+  hub = await TestHub.start()
+  own = await acme(hub)
+})
+afterAll(() => hub.stop())
+
+const head = (kind: string): string =>
+  `apiVersion: hub/v1\nkind: ${kind}\nmetadata: {company: ${own.slug}, name: a}\nspec:\n`
+const sent = (contents: string): Promise<Json> => submit(hub, own, [{ path: 'x.yml', contents }])
+const texts = ({ errors }: Json): string[] => errors.map(({ message }: Json) => message)
+
+test('[R-043] 100 aliases are planned and 101 are not, whatever stands in the anchor', async () => {
+  const flat = (count: number) =>
+    `${head('option-list').replace('name: a', 'name: environments')}  items:\n    - {value: one, label: &l Same}\n${Array.from({ length: count }, (_, index) => `    - {value: v${index}, label: *l}\n`).join('')}`
+  const hundred = await sent(flat(100))
+  expect([hundred.errors, hundred.items[0]?.action]).toEqual([[], 'create'])
+  expect(texts(await sent(flat(101)))).toEqual([expect.stringContaining('at most 100 aliases')])
+  // Seven aliases in an anchor that is named twenty times are 27, not 140.
+  const pools = Array.from({ length: 20 }, (_, index) => `    - {name: p${index}, members: *m}\n`).join('')
+  const members = Array.from({ length: 7 }, (_, index) => `{address: 192.0.2.${index + 1}, port: *x}`).join(', ')
+  const nested = `${head('load-balancer')}  vendor: f5\n  pools:\n    - {name: p, members: &m [{address: 192.0.2.9, port: &x 80}, ${members}]}\n${pools}`
+  expect(texts(await sent(nested))).toEqual([])
+})
+
+test('[R-043] what aliases multiply is refused at the first of them, however few they are', async () => {
+  const letters = [...'abcdefghi']
+  const bomb = letters.map((name, index) =>
+    index === 0
+      ? 'a: &a [x, x]'
+      : `${name}: &${name} [${Array(11)
+          .fill(`*${letters[index - 1]}`)
+          .join(', ')}]`,
+  )
+  expect(bomb.join().match(/\*/g)).toHaveLength(88)
+  expect((await sent(bomb.join('\n'))).errors).toEqual([
+    { path: 'x.yml', line: 2, message: 'is too large with its aliases replaced' },
+  ])
+})
