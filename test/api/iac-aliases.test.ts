@@ -44,3 +44,28 @@ test('[R-043] what aliases multiply is refused at the first of them, however few
     { path: 'x.yml', line: 2, message: 'is too large with its aliases replaced' },
   ])
 })
+
+test('[RES-144] a secret that an alias says is not kept where its anchor stands, and neither is one in an address', async () => {
+  const secret = `hush-${crypto.randomUUID()}`
+  const refused = [
+    `${head('server')}  description: &p ${secret}\n  password: *p\n  api_key: *p\n`,
+    `${head('server')}  tags: &t [a, &p ${secret}]\n  description: &d x\n  token: {a: *t, b: [*p]}\n`,
+    `${head('server')}  tags: [&p ${secret}]\n  role: &r {of: *p}\n  secret: *r\n`,
+    `${head('webhook')}  url: https://me:${secret}@example.com/hook\n`,
+    `${head('webhook')}  description: &u "https:\\/\\/${secret}@example.com"\n  url: *u\n`,
+    `${head('load-balancer')}  vendor: f5\n  management_url: https://me:${secret}@example.com\n`,
+    `${head('webhook')}  url: https://me:${secret}@example.com/hook\n  broken: [\n`,
+  ]
+  const run = await submit(
+    hub,
+    own,
+    refused.map((contents, index) => ({ path: `${index}.yml`, contents })),
+  )
+  expect(new Set(run.errors.map(({ path }: Json) => path)).size).toBe(refused.length)
+  for (const { path, contents } of run.files)
+    expect([path, contents]).toEqual([path, expect.not.stringContaining(secret)])
+  expect(run.files[0].contents).toContain('description: &p (hidden)\n\n  password: (hidden)\n')
+  expect(run.files[1].contents).toContain('description: &d x\n')
+  expect(run.files[6].contents).toContain('url: https://(hidden)@example.com/hook\n')
+  expect(JSON.stringify([run, (await own.call('GET', `/iac/runs/${run.id}/timeline`)).body])).not.toContain(secret)
+})

@@ -113,9 +113,9 @@ export function readManifest(file: SentFile, companies: UsableCompanies, languag
     const error = { path: file.path, ...text.fault }
     return { contents: withoutSecrets(file.contents), manifest: null, kind: null, errors: [error] }
   }
-  const contents = hideSecrets(file.contents, text.secrets)
+  const contents = hideSecrets(file.contents, text.hidden)
   const faults = faultsOf(file.path, text.lineOf, language)
-  for (const { path } of text.secrets) faults.add(path, words('no_secrets'))
+  for (const path of text.secrets) faults.add(path, words('no_secrets'))
   const { value } = text
   if (!isObject(value)) {
     faults.add([], words('map_of', { members: 'apiVersion, kind, metadata, spec' }))
@@ -142,4 +142,4 @@ export function readManifest(file: SentFile, companies: UsableCompanies, languag
 
 /** True for a member of the spec that was told as a secret, and need not be told as unknown too. */
 const isToldSecret = (text: ManifestText, key: string): boolean =>
-  text.secrets.some(({ path }) => path.length === 2 && path[0] === 'spec' && path[1] === key)
+  text.secrets.some(path => path.length === 2 && path[0] === 'spec' && path[1] === key)

@@ -2,6 +2,7 @@
 // and 20 levels (resources.md R-043). Hostile text is told of in far less than a second and without much memory:
 // nothing is composed before its tokens were counted, and nothing here takes more than the length of the text.
 import {
+  type Alias,
   Composer,
   CST,
   type Document,
@@ -12,10 +13,11 @@ import {
   isSeq,
   Lexer,
   LineCounter,
+  type Node,
   Parser,
   visit,
 } from 'yaml'
-import { PRIVATE_KEY, SECRET_KEY, type SecretPlace } from './manifest-secrets.ts'
+import { isAddressWithUser, PRIVATE_KEY, SECRET_KEY, type TextRange } from './manifest-secrets.ts'
 
 const ALIASES_MAX = 100
 const DEPTH_MAX = 20
@@ -34,8 +36,10 @@ type Path = readonly (string | number)[]
 
 export type ManifestText = {
   readonly value: unknown
-  /** Members that look like secrets, with the places of their values in the text. */
-  readonly secrets: readonly SecretPlace[]
+  /** Members that look like secrets. */
+  readonly secrets: readonly (readonly string[])[]
+  /** What of the text is not kept: the values of those, also where they stand in the anchor of an alias. */
+  readonly hidden: readonly TextRange[]
   /** The line of the member of a path, or of the nearest one above it that exists. */
   readonly lineOf: (path: Path) => number | null
 }
@@ -133,19 +137,49 @@ function composed(text: string, lines: LineCounter): Document {
   return document
 }
 
-function secretsOf(node: unknown, path: readonly string[], lines: LineCounter): SecretPlace[] {
-  if (isSeq(node)) return node.items.flatMap((item, index) => secretsOf(item, [...path, String(index)], lines))
-  if (!isMap(node)) return []
-  return node.items.flatMap(({ key, value }) => {
-    const name = keyOf(key)
-    const at = [...path, name]
-    const range = isNode(value) ? value.range : null
-    const isSecret = SECRET_KEY.test(name) || (isScalar(value) && PRIVATE_KEY.test(String(value.value)))
-    const from = offsetOf(key)
-    return isSecret && range && from !== null
-      ? [{ path: at, line: lines.linePos(from).line, from: range[0], to: range[1] }]
-      : secretsOf(value, at, lines)
+const hasAnchor = (node: unknown): node is Node & { readonly anchor: string } =>
+  isNode(node) && 'anchor' in node && typeof node.anchor === 'string'
+
+/** What each alias stands for: of several anchors with its name the last one before it. */
+function meantByAliases(document: Document): ReadonlyMap<Alias, Node> {
+  const anchored = new Map<string, Node>()
+  const meant = new Map<Alias, Node>()
+  visit(document, (_key, node) => {
+    if (hasAnchor(node)) anchored.set(node.anchor, node)
+    const found = isAlias(node) ? anchored.get(node.source) : undefined
+    if (isAlias(node) && found) meant.set(node, found)
   })
+  return meant
+}
+
+function secretsOf(document: Document): Pick<ManifestText, 'secrets' | 'hidden'> {
+  const meant = meantByAliases(document)
+  const secrets: (readonly string[])[] = []
+  const hidden = new Map<Node, TextRange>()
+  const hide = (value: Node): void => {
+    if (!value.range || hidden.has(value)) return
+    hidden.set(value, { from: value.range[0], to: value.range[1] })
+    visit(value, {
+      Alias(_key, alias) {
+        const anchor = meant.get(alias)
+        if (anchor) hide(anchor)
+      },
+    })
+  }
+  const walk = (node: unknown, path: readonly string[]): void => {
+    if (isSeq(node)) for (const [index, item] of node.items.entries()) walk(item, [...path, String(index)])
+    if (!isMap(node)) return
+    for (const { key, value } of node.items) {
+      const [name, said] = [keyOf(key), isAlias(value) ? meant.get(value) : value]
+      const text = isScalar(said) ? String(said.value) : ''
+      const isSecret = SECRET_KEY.test(name) || PRIVATE_KEY.test(text)
+      if (isNode(value) && (isSecret || isAddressWithUser(name, text))) hide(value)
+      if (isNode(value) && isSecret) secrets.push([...path, name])
+      else walk(value, [...path, name])
+    }
+  }
+  walk(document.contents, [])
+  return { secrets, hidden: [...hidden.values()] }
 }
 
 function lineFinder(document: Document, lines: LineCounter): ManifestText['lineOf'] {
@@ -183,7 +217,7 @@ function faultyAlias(document: Document): number | null {
     if (isAlias(node)) {
       found.first ??= offsetOf(node)
       if (!anchors.has(node.source)) found.unknown ??= offsetOf(node)
-    } else if (isNode(node) && 'anchor' in node && typeof node.anchor === 'string') anchors.add(node.anchor)
+    } else if (hasAnchor(node)) anchors.add(node.anchor)
   })
   return found.unknown ?? found.first
 }
@@ -202,7 +236,7 @@ export function readManifestText(text: string): ManifestText | { readonly fault:
     // The library would count what stands in an anchor too; here aliases are counted as they stand in the text.
     const value: unknown = document.toJS({ maxAliasCount: -1 })
     checkExpanded(value, 1, SIZE_MAX)
-    return { value, secrets: secretsOf(document.contents, [], lines), lineOf: lineFinder(document, lines) }
+    return { value, ...secretsOf(document), lineOf: lineFinder(document, lines) }
   } catch (error) {
     // What has no place of its own comes of aliases.
     const lineOfAliases = () => lineAt(document && faultyAlias(document))
