@@ -174,3 +174,35 @@ test('a silence that is over leaves its name to the one that goes on', async () 
   expect((await company.call('POST', `/monitoring/silences/${over}/end`)).status).toBeLessThan(300)
   expect(await paths()).toEqual([expect.stringMatching(/^works\.ya?ml$/)])
 })
+
+test('what is exported by name is found by the name of its manifest too, in both forms, and by no other', async () => {
+  const company = await acme(hub)
+  const of = (kind: string, name: string, spec: Json) => manifest(company.slug, kind, name, spec)
+  const ends_at = new Date(Date.now() + 3_600_000).toISOString()
+  const run = await submit(
+    hub,
+    company,
+    [
+      of('dns-zone', 'example-com', { zone: 'example.com' }),
+      of('ip-address', 'gateway', { address: '10.99.0.1' }),
+      of('server', 'web-1', { name: 'Web one' }),
+      of('check', 'ssh', { name: 'SSH', type: 'port', target: { port: 22, proto: 'tcp' }, scope: { all: true } }),
+      of('silence', 'works', { scope: { all: true }, reason: 'more works', ends_at }),
+    ],
+    { apply: true },
+  )
+  expect([run.errors, run.status]).toEqual([[], 'applied'])
+  for (const { path, kind, name } of run.items) {
+    const asked = `/iac/export/${kind}?name=${name}`
+    const { data, meta } = (await company.call('GET', asked)).body
+    expect([data.map((each: Json) => each.path), meta.total]).toEqual([[path], 1])
+    const headers = { Accept: 'application/yaml', Authorization: `Bearer ${company.token}` }
+    expect(await (await fetch(`${hub.url}/api/v1${asked}`, { headers })).text()).toContain(`# path: ${path}\n`)
+    expect((await company.call('GET', `${asked}-2`)).body.data).toEqual([])
+  }
+  const named = (await company.call('GET', '/iac/export/server?name=web%20ONE')).body.data
+  expect(named.map((each: Json) => each.path)).toEqual([`server/${company.slug}/web-1.yml`])
+  // A manifest of another company is none of this one's.
+  const other = await acme(hub)
+  expect((await other.call('GET', '/iac/export/server?name=web-1')).body.data).toEqual([])
+})

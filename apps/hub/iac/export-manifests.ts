@@ -104,14 +104,23 @@ const readingOf = ({ hub, companyId }: Pick<RouteContext, 'hub' | 'companyId'>):
   companyId,
 })
 
+/** A name is that of a resource or of its manifest, whose slug may be another one. */
+async function withBound(reading: Reading, { kind }: ManifestKind, filter: ExportFilter): Promise<ExportFilter> {
+  const slug = filter.name?.toLowerCase()
+  if (slug === undefined) return filter
+  const { bySlug } = await bindingsOf(reading, kind, [slug], [])
+  return { ...filter, boundId: bySlug.get(slug)?.resource_id }
+}
+
 /** Manifests of a range of the resources of a kind, and how many there are in all. */
 export async function exportKind(
   context: RouteContext,
   kind: ManifestKind,
-  filter: ExportFilter,
+  asked: ExportFilter,
   range: Range,
 ): Promise<{ readonly manifests: readonly Exported[]; readonly total: number }> {
   const reading = readingOf(context)
+  const filter = await withBound(reading, kind, asked)
   const [shown, total] = await Promise.all([kind.list(reading, filter, range), kind.count(reading, filter)])
   const taken = shown.length === 0 ? new Map() : await takenSlugs(reading, kind, shown)
   return { manifests: await manifestsOf(reading, kind, shown, taken), total }
@@ -121,10 +130,11 @@ export async function exportKind(
 export async function exportYaml(
   context: Pick<RouteContext, 'hub' | 'companyId'>,
   kind: ManifestKind,
-  filter: ExportFilter,
+  asked: ExportFilter,
   step = STEP,
 ): Promise<ReadableStream<Uint8Array>> {
   const reading = readingOf(context)
+  const filter = await withBound(reading, kind, asked)
   const taken = await takenSlugs(reading, kind, null)
   const encoder = new TextEncoder()
   const read = (offset: number) => kind.list(reading, filter, { limit: step, offset })

@@ -9,7 +9,7 @@ import { checks } from '../../platform/db/schema.ts'
 import { type Words, words } from '../../platform/http/api-texts.ts'
 import { boolean, integer, oneOf, optional, text } from '../../platform/http/request-schema.ts'
 import type { Existing, ExportFilter, ManifestKind, NameFinder, Reading } from './manifest-kind.ts'
-import { namedRows } from './named-rows.ts'
+import { isNamed, namedRows } from './named-rows.ts'
 import { namedScope, normalScope, scopeInput, scopeReferences, withServerNames } from './named-scope.ts'
 
 const spec = Type.Object({
@@ -40,10 +40,10 @@ const DEFAULTS: Unchecked = {
 const ofCompany = (companyId: string): SQL | undefined =>
   and(eq(checks.companyId, companyId), isNull(checks.deletedAt), isNull(checks.managedByKind))
 // A tag is one of the scope.
-const filtered = ({ companyId }: Reading, { name, tag, origin }: ExportFilter): SQL | undefined =>
+const filtered = ({ companyId }: Reading, { tag, origin, ...named }: ExportFilter): SQL | undefined =>
   and(
     ofCompany(companyId),
-    name === undefined ? undefined : sql`lower(${checks.name}) = lower(${name})`,
+    isNamed(checks.id, checks.name, named),
     tag === undefined ? undefined : sql`jsonb_exists(${checks.scope}->'tags', ${tag})`,
     origin === undefined || origin === 'manual' ? undefined : sql`false`,
   )

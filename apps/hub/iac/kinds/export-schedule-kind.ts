@@ -18,7 +18,7 @@ import { exportSchedules } from '../../platform/db/schema.ts'
 import { type Words, words } from '../../platform/http/api-texts.ts'
 import { listOf, optional, text } from '../../platform/http/request-schema.ts'
 import type { Existing, ExportFilter, ManifestKind, Reading } from './manifest-kind.ts'
-import { namedRows } from './named-rows.ts'
+import { isNamed, namedRows } from './named-rows.ts'
 
 const spec = Type.Object({
   ...newScheduleBody.properties,
@@ -35,10 +35,10 @@ const DEFAULTS: Unchecked = {
   enabled: true,
 }
 
-const filtered = ({ companyId }: Reading, { name, tag, origin }: ExportFilter): SQL | undefined =>
+const filtered = ({ companyId }: Reading, { tag, origin, ...named }: ExportFilter): SQL | undefined =>
   and(
     eq(exportSchedules.companyId, companyId),
-    name === undefined ? undefined : sql`lower(${exportSchedules.name}) = lower(${name})`,
+    isNamed(exportSchedules.id, exportSchedules.name, named),
     tag === undefined && (origin === undefined || origin === 'manual') ? undefined : sql`false`,
   )
 

@@ -56,6 +56,8 @@ export function countPart({ trial }: Writing): void {
 
 export type ExportFilter = {
   readonly name?: string | undefined
+  /** The resource that the manifest of this name is bound to. */
+  readonly boundId?: string | undefined
   readonly tag?: string | undefined
   readonly origin?: string | undefined
 }

@@ -1,5 +1,5 @@
 // How the resources of a kind are found where each is a row of one table: by ids, by name, as a filtered list.
-import { type AnyColumn, and, asc, count, or, type SQL, sql } from 'drizzle-orm'
+import { type AnyColumn, and, asc, count, eq, or, type SQL, sql } from 'drizzle-orm'
 import type { PgTable } from 'drizzle-orm/pg-core'
 import type { Unchecked } from '../../../../core/json-object.ts'
 import { isAnyOf } from '../../platform/db/transaction.ts'
@@ -15,6 +15,12 @@ export const isAsked = (id: AnyColumn, name: AnyColumn, { ids, names }: Asked): 
     isAnyOf(id, ids),
     sql`lower(${name}) in (select lower(asked) from jsonb_array_elements_text(${JSON.stringify(names)}::jsonb) asked)`,
   ) as SQL
+
+/** What a filter by name means: rows of that name regardless of case, and the one whose manifest is called so. */
+export const isNamed = (id: AnyColumn, column: AnyColumn, { name, boundId }: ExportFilter): SQL | undefined =>
+  name === undefined
+    ? undefined
+    : or(sql`lower(${column}) = lower(${name})`, boundId === undefined ? undefined : eq(id, boundId))
 
 type IdTable = PgTable & { readonly id: AnyColumn }
 

@@ -14,7 +14,7 @@ import { inManifestNames, specFields, specPlace } from '../../resources/manifest
 import { parseForm } from '../../resources/resource-form.ts'
 import { deleteResource, insertResource, updateResource } from '../../resources/write-resource.ts'
 import type { Existing, ExportFilter, ManifestKind, NameFinder, Reading, Reference } from './manifest-kind.ts'
-import { isAsked, namesInOrder } from './named-rows.ts'
+import { isAsked, isNamed, namesInOrder } from './named-rows.ts'
 import { namesById } from './names-by-id.ts'
 import { nameOfSpec, sortedTags } from './spec-fields.ts'
 
@@ -88,11 +88,11 @@ class RegistryKind {
     return and(eq(table.company_id, companyId), isNull(table.deleted_at))
   }
 
-  filtered({ companyId }: Reading, { name, tag, origin }: ExportFilter): SQL | undefined {
+  filtered({ companyId }: Reading, { tag, origin, ...named }: ExportFilter): SQL | undefined {
     const { table } = this.kind
     return and(
       this.owned(companyId),
-      name === undefined ? undefined : sql`lower(${columnNamed(table, 'name')}) = lower(${name})`,
+      isNamed(table.id, columnNamed(table, 'name'), named),
       tag === undefined ? undefined : sql`${tag} = any(${columnNamed(table, 'tags')})`,
       origin === undefined ? undefined : sql`${table.origin} = ${origin}`,
     )

@@ -9,7 +9,7 @@ import { boolean, oneOf, optional, text } from '../../platform/http/request-sche
 import { conditionSchema, presentCondition } from '../../rules/rule-condition.ts'
 import { createRule, deleteRule, faultsOfRule, type RuleInput, updateRule } from '../../rules/rules.ts'
 import type { Existing, ExportFilter, ManifestKind, NameFinder, Reading } from './manifest-kind.ts'
-import { namedRows } from './named-rows.ts'
+import { isNamed, namedRows } from './named-rows.ts'
 import { namedScope, normalScope, scopeInput, scopeReferences, withServerNames } from './named-scope.ts'
 
 const spec = Type.Object({
@@ -34,10 +34,10 @@ const THRESHOLD_DEFAULTS: Unchecked = {
 
 const ofCompany = (companyId: string): SQL | undefined =>
   and(eq(rules.companyId, companyId), isNull(rules.deletedAt), isNull(rules.checkId))
-const filtered = ({ companyId }: Reading, { name, tag, origin }: ExportFilter): SQL | undefined =>
+const filtered = ({ companyId }: Reading, { tag, origin, ...named }: ExportFilter): SQL | undefined =>
   and(
     ofCompany(companyId),
-    name === undefined ? undefined : sql`lower(${rules.name}) = lower(${name})`,
+    isNamed(rules.id, rules.name, named),
     tag === undefined ? undefined : sql`jsonb_exists(${rules.scope}->'tags', ${tag})`,
     origin === undefined || origin === 'manual' ? undefined : sql`false`,
   )

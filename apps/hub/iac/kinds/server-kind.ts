@@ -16,7 +16,7 @@ import { findServer, presentServer } from '../../servers/server-list.ts'
 import { settableStatuses } from '../../servers/server-response.ts'
 import { changeServer, insertServer, type ServerInput, trashServer } from '../../servers/servers.ts'
 import type { Existing, ExportFilter, ManifestKind, NameFinder, Reading } from './manifest-kind.ts'
-import { namedRows } from './named-rows.ts'
+import { isNamed, namedRows } from './named-rows.ts'
 import { namesById } from './names-by-id.ts'
 import { sortedTags } from './spec-fields.ts'
 
@@ -71,10 +71,10 @@ async function read(reading: Reading, rows: readonly Row[]): Promise<Existing[]>
 const ofCompany = (companyId: string): SQL | undefined =>
   and(eq(servers.companyId, companyId), isNull(servers.deletedAt))
 
-const filtered = ({ companyId }: Reading, { name, tag, origin }: ExportFilter): SQL | undefined =>
+const filtered = ({ companyId }: Reading, { tag, origin, ...named }: ExportFilter): SQL | undefined =>
   and(
     ofCompany(companyId),
-    name === undefined ? undefined : sql`lower(${servers.name}) = lower(${name})`,
+    isNamed(servers.id, servers.name, named),
     tag === undefined ? undefined : sql`${tag} = any(${servers.tags})`,
     origin === undefined ? undefined : sql`${servers.origin} = ${origin}`,
   )

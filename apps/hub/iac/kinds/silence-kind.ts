@@ -10,7 +10,7 @@ import { type Words, words } from '../../platform/http/api-texts.ts'
 import { instant, integer, listOf, oneOf, optional, text, timeZone } from '../../platform/http/request-schema.ts'
 import { createSilence, deleteSilence, updateSilence } from '../../silences/silences.ts'
 import type { Existing, ExportFilter, ManifestKind, NameFinder, Reading } from './manifest-kind.ts'
-import { namedRows } from './named-rows.ts'
+import { isNamed, namedRows } from './named-rows.ts'
 import { namedScope, normalScope, scopeInput, scopeReferences, withServerNames } from './named-scope.ts'
 
 const REASON_MAX = 500
@@ -34,12 +34,12 @@ const spec = Type.Object({
 const ofCompany = (companyId: string): SQL | undefined =>
   and(eq(silences.companyId, companyId), isNull(silences.deletedAt), isNull(silences.recurrenceOf))
 /** What is over is not exported: it could not be made again. */
-const filtered = ({ companyId }: Reading, { name, tag, origin }: ExportFilter): SQL | undefined =>
+const filtered = ({ companyId }: Reading, { tag, origin, ...named }: ExportFilter): SQL | undefined =>
   and(
     ofCompany(companyId),
     sql`${silences.cancelledAt} is null and (${silences.endsAt} > now() or (${silences.recurrence} is not null
       and coalesce((${silences.recurrence}->>'until')::timestamptz > now(), true)))`,
-    name === undefined ? undefined : sql`lower(${silences.reason}) = lower(${name})`,
+    isNamed(silences.id, silences.reason, named),
     tag === undefined ? undefined : sql`jsonb_exists(${silences.scope}->'tags', ${tag})`,
     origin === undefined || origin === 'manual' ? undefined : sql`false`,
   )

@@ -11,7 +11,7 @@ import { boolean, listOf, oneOf, optional, text } from '../../platform/http/requ
 import { toScope } from '../../scopes/scope.ts'
 import { changeWebhook, createWebhook, deleteWebhook, webhookCollection } from '../../webhooks/webhooks.ts'
 import type { Existing, ExportFilter, ManifestKind, NameFinder, Reading } from './manifest-kind.ts'
-import { namedRows } from './named-rows.ts'
+import { isNamed, namedRows } from './named-rows.ts'
 import { namedScope, normalScope, scopeInput, scopeReferences, withServerNames } from './named-scope.ts'
 
 const spec = Type.Object({
@@ -25,10 +25,10 @@ const spec = Type.Object({
 const EVERYTHING = { all: true, servers: [], tags: [], environments: [], roles: [], datacenters: [] }
 const DEFAULTS: Unchecked = { events: [], min_severity: 'info', scope: EVERYTHING, enabled: true }
 
-const filtered = ({ companyId }: Reading, { name, tag, origin }: ExportFilter): SQL | undefined =>
+const filtered = ({ companyId }: Reading, { tag, origin, ...named }: ExportFilter): SQL | undefined =>
   and(
     eq(webhooks.companyId, companyId),
-    name === undefined ? undefined : sql`lower(${webhooks.name}) = lower(${name})`,
+    isNamed(webhooks.id, webhooks.name, named),
     tag === undefined ? undefined : sql`jsonb_exists(${webhooks.scope}->'tags', ${tag})`,
     origin === undefined || origin === 'manual' ? undefined : sql`false`,
   )
