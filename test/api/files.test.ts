@@ -6,19 +6,20 @@ import { fileTypeOf } from '../../apps/hub/files/file-type.ts'
 import { filesToAttach } from '../../apps/hub/files/files.ts'
 import { inTransaction } from '../../apps/hub/platform/db/transaction.ts'
 import { type Json, type Tenant, TestHub, until } from './hub-harness.ts'
+import { type Acme, acme, manifest, submit } from './iac-rig.ts'
 
 let hub: TestHub
-let own: Tenant
+let own: Acme
 const MIB = 1024 * 1024
 
 beforeAll(async () => {
   hub = await TestHub.start()
-  own = await hub.tenant()
+  own = await acme(hub)
 })
 afterAll(() => hub.stop())
 
 const bytes = (text: string): Buffer => Buffer.from(text, 'latin1')
-const upload = (name: string, content: Buffer, by = own): Promise<{ status: number; body: Json }> => {
+const upload = (name: string, content: Buffer, by: Tenant = own): Promise<{ status: number; body: Json }> => {
   const form = new FormData()
   form.set('file', new File([Uint8Array.from(content)], name))
   return fetch(`${hub.url}/api/v1/files`, {
@@ -158,6 +159,26 @@ describe('files of a company', () => {
     })
     expect(taken.map(file => [file.id, file.bytes])).toEqual([[id, 4]])
     expect((await deletions[0]).status).toBe(204)
+  })
+
+  test('[RES-287] a file is deleted or attached, never both', async () => {
+    const run = await submit(hub, own, [manifest(own.slug, 'server', 'race', {})])
+    const path = `/iac/runs/${run.id}/attachments`
+    for (let round = 0; round < 20; round++) {
+      const { id } = (await send('plan.txt', bytes('plan'))).body.data
+      const [deleted, attached] = await Promise.all([
+        own.call('DELETE', `/files/${id}`),
+        own.call('POST', path, { file_id: id }),
+      ])
+      if (attached.status === 201) {
+        expect(deleted.status).toBe(409)
+        expect((await get(id)).status).toBe(200)
+        await own.call('DELETE', `${path}/${attached.body.data.id}`)
+      } else {
+        expect([deleted.status, attached.status]).toEqual([204, 422])
+        expect(Object.keys(attached.body.errors)).toEqual(['file_id'])
+      }
+    }
   })
 
   test('[RES-279] a file is found by its name from its first moment to its last, in its company', async () => {

@@ -3,11 +3,11 @@
 import { randomUUID } from 'node:crypto'
 import { and, eq, sql } from 'drizzle-orm'
 import { auditRequest } from '../audit/audit.ts'
-import { createFile, type FileRow, fileCollection } from '../files/files.ts'
+import { createFile, filesToAttach } from '../files/files.ts'
 import type { RunRow } from '../manifest-runs/run-list.ts'
 import { iacAttachments, iacRuns } from '../platform/db/schema-iac.ts'
-import { inTransaction } from '../platform/db/transaction.ts'
-import { ApiError, invalidField, notFound } from '../platform/http/api-error.ts'
+import { inTransaction, type Tx } from '../platform/db/transaction.ts'
+import { invalidField, notFound } from '../platform/http/api-error.ts'
 import { isUuid } from '../platform/http/request-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { hubWithin } from './act-as-applier.ts'
@@ -21,16 +21,21 @@ type AttachmentInput = {
   readonly content_base64?: string | null | undefined
 }
 
-/** The file that was named, or a new one of what was sent. Throws 422. */
-async function fileOf(context: RouteContext, given: AttachmentInput): Promise<FileRow> {
+type AttachedFile = Awaited<ReturnType<typeof filesToAttach>>[number]
+
+/** The file that was named, locked so that none deletes it meanwhile, or a new one of what was sent. Throws 422. */
+async function fileOf(context: RouteContext, tx: Tx, given: AttachmentInput): Promise<AttachedFile> {
   const { file_id: fileId, content_base64: text, name } = given
-  if (fileId != null)
-    return fileCollection.find(context.hub.database.db, context.companyId, fileId).catch(error => {
-      throw error instanceof ApiError ? invalidField('file_id', 'unknown_reference') : error
-    })
+  if (fileId != null) {
+    const [found] = await filesToAttach(tx, context.companyId, [fileId])
+    if (!found) throw invalidField('file_id', 'unknown_reference')
+    return found
+  }
   if (text == null || text === '') throw invalidField('file', 'required')
   if (!BASE64.test(text)) throw invalidField('content_base64', 'base64')
-  return createFile(context, { name: name ?? 'attachment', content: Buffer.from(text, 'base64') })
+  const content = Buffer.from(text, 'base64')
+  const joined = { ...context, hub: hubWithin(context.hub, tx) }
+  return (await createFile(joined, { name: name ?? 'attachment', content })).file
 }
 
 const subjectOf = (run: RunRow) => ({ type: 'iac_run', id: run.id, name: run.title })
@@ -50,7 +55,7 @@ export async function attach(context: RouteContext, run: RunRow, given: Attachme
     )
     if ((counted?.count ?? 0) >= ATTACHMENTS_MAX)
       throw invalidField('limit', 'attachments_max', { max: ATTACHMENTS_MAX })
-    const { file } = await fileOf({ ...context, hub: hubWithin(hub, tx) }, given)
+    const file = await fileOf(context, tx, given)
     const { name, bytes: size, sha256 } = file
     const id = randomUUID()
     await tx.db
