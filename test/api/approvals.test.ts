@@ -157,6 +157,29 @@ describe('workflows', () => {
     expect(Object.keys(one.body.errors)).toEqual(['team_id'])
   })
 
+  test('[R-044] steps changed at once: the last one of an enabled workflow stays, positions are 1..n', async () => {
+    for (let round = 0; round < 8; round++) {
+      const made = await workflow(fresh('t'), [step([ann]), step([bob])])
+      const path = `/approvals/workflows/${made.id}`
+      const remove = ({ id }: Json) => own.call('DELETE', `${path}/steps/${id}`)
+      const add = () => own.call('POST', `${path}/steps`, step([carol], { position: 1 }))
+      const left = async () => (await own.call('GET', path)).body.data
+      const removed = await Promise.all(made.steps.map(remove))
+      expect(removed.map(({ status }) => status).sort()).toEqual([204, 422])
+      const [last] = (await left()).steps
+      expect((await left()).steps).toMatchObject([{ position: 1 }])
+      // Switched on again while its only step goes: one of the two is refused.
+      await own.call('POST', `${path}/disable`)
+      const [enabled, gone] = await Promise.all([own.call('POST', `${path}/enable`), remove(last)])
+      expect([enabled.status, gone.status].sort()).toEqual(enabled.status === 200 ? [200, 422] : [204, 422])
+      const [first] = (await left()).steps
+      const changed = await Promise.all([add(), add(), ...(first ? [remove(first)] : []), add()])
+      const { steps } = await left()
+      expect(steps).toHaveLength(3 + (first ? 1 : 0) - changed.filter(({ status }) => status === 204).length)
+      expect(steps.map(({ position }: Json) => position)).toEqual(steps.map((_: Json, at: number) => at + 1))
+    }
+  })
+
   test('[RES-170] one with pending tickets is not deleted', async () => {
     const tag = fresh('t')
     const made = await workflow(tag, [step([ann])])

@@ -9,7 +9,7 @@ import { rolesFor } from '../identity/role-list.ts'
 import { type Executor, violatedUniqueIndex } from '../platform/db/connect.ts'
 import { approvalSteps, approvalWorkflows } from '../platform/db/schema-iac.ts'
 import { roles, teams, users } from '../platform/db/schema-identity.ts'
-import { isAnyOf, lockCompany, type Tx, unlessTaken } from '../platform/db/transaction.ts'
+import { isAnyOf, lockCompany, type Tx } from '../platform/db/transaction.ts'
 import { ApiError, invalid, invalidField, notFound } from '../platform/http/api-error.ts'
 import { type Words, words } from '../platform/http/api-texts.ts'
 import { isUuid } from '../platform/http/request-schema.ts'
@@ -323,26 +323,23 @@ const stepOfWorkflow = async (context: RouteContext, { workflow }: WorkflowRow, 
 
 export async function addStep(context: RouteContext, row: WorkflowRow, input: StepInput): Promise<StepRow> {
   const id = randomUUID()
-  // The place of another step that is added now may be this one's.
-  await unlessTaken(() =>
-    changes.change(
-      context,
-      row.workflow.id,
-      async (tx, before) => {
-        if (before.steps.length >= STEPS_MAX) throw invalidField('steps', 'list_max', { max: STEPS_MAX })
-        const faults = new Map<string, Words>()
-        const columns = await stepColumns(tx.db, context.companyId, input, '', faults)
-        failOn(faults)
-        const ids = before.steps.map(step => step.id)
-        const position = Math.min(input.position ?? ids.length + 1, ids.length + 1)
-        await tx.db
-          .insert(approvalSteps)
-          .values({ ...columns, id, workflowId: before.workflow.id, position: ids.length + 1 })
-        await setOrder(tx, ids.toSpliced(position - 1, 0, id))
-        await touch(tx, context, before)
-      },
-      'step_add',
-    ),
+  await changes.change(
+    context,
+    row.workflow.id,
+    async (tx, before) => {
+      if (before.steps.length >= STEPS_MAX) throw invalidField('steps', 'list_max', { max: STEPS_MAX })
+      const faults = new Map<string, Words>()
+      const columns = await stepColumns(tx.db, context.companyId, input, '', faults)
+      failOn(faults)
+      const ids = before.steps.map(step => step.id)
+      const position = Math.min(input.position ?? ids.length + 1, ids.length + 1)
+      await tx.db
+        .insert(approvalSteps)
+        .values({ ...columns, id, workflowId: before.workflow.id, position: ids.length + 1 })
+      await setOrder(tx, ids.toSpliced(position - 1, 0, id))
+      await touch(tx, context, before)
+    },
+    'step_add',
   )
   return stepOfWorkflow(context, row, id)
 }

@@ -15,10 +15,7 @@ export type PageOfRows<Row> = { readonly rows: readonly Row[]; readonly total: n
 type Preparable<Row> = { prepare(name: string): { execute(values: Readonly<Record<string, unknown>>): Promise<Row[]> } }
 type Limited<Row> = { offset(offset: Placeholder): Preparable<Row> }
 type Ordered<Row> = Preparable<Row> & { limit(limit: Placeholder): Limited<Row> }
-type Chosen<Row> = PromiseLike<Row[]> & {
-  orderBy(...order: SQL[]): Ordered<Row>
-  for(strength: 'update', config: { of: PgTable }): PromiseLike<Row[]>
-}
+type Chosen<Row> = PromiseLike<Row[]> & { orderBy(...order: SQL[]): Ordered<Row> }
 /** A select of drizzle that has no condition yet. */
 type Selection<Row> = { where(condition: Condition): Chosen<Row> }
 
@@ -134,7 +131,10 @@ export class PageReader<Row> {
   }
 }
 
-/** The row with an id, or null. With a lock, the row stays locked until the transaction ends. */
+/**
+ * The row with an id, or null. With a lock, the row stays locked until the transaction ends. It is read after it is
+ * locked: what a locking select reads of other tables would be of before the wait.
+ */
 export async function rowOfId<Row>(
   db: Executor,
   { table, select }: Pick<RowSource<Row>, 'table' | 'select'>,
@@ -143,8 +143,8 @@ export async function rowOfId<Row>(
   id: string,
   locks: boolean,
 ): Promise<Row | null> {
-  const chosen = select(db, ownerId).where(and(where, eq(table.id, id)))
-  const [row] = await (locks ? chosen.for('update', { of: table }) : chosen)
+  if (locks) await db.select({ id: table.id }).from(table).where(eq(table.id, id)).for('update')
+  const [row] = await select(db, ownerId).where(and(where, eq(table.id, id)))
   return row ?? null
 }
 

@@ -185,7 +185,7 @@ const UNIQUE_VIOLATION = '23505'
  * Runs an act of one transaction again when a unique index refuses what another transaction was faster to write: the
  * next run finds that, and says so or goes on from it. For acts that look for what is there before they write.
  */
-export async function unlessTaken<T>(act: () => Promise<T>): Promise<T> {
+async function unlessTaken<T>(act: () => Promise<T>): Promise<T> {
   for (let run = 1; ; run++)
     try {
       return await act()
