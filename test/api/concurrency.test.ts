@@ -14,7 +14,7 @@ let second: Awaited<ReturnType<TestHub['collector']>>
 const random = new Random(seedOf('concurrency'))
 
 beforeAll(async () => {
-  hub = await TestHub.start({ 'database.connections': 30 })
+  hub = await TestHub.start({ 'database.connections': 30, 'outbound.allowed_ranges': ['127.0.0.0/8'] })
   tenant = await hub.tenant()
   first = await hub.collector()
   second = await hub.collector()
@@ -291,6 +291,60 @@ describe('alerts', () => {
     for (const count of await rowsOf([kept])) expect(count).toBeGreaterThan(0)
     await expectTrueCounts(own.companyId)
     expect(await deadlocks()).toBe(before)
+  })
+})
+
+describe('what others name', () => {
+  const idOf = async (path: string, body: Json): Promise<string> => {
+    const made = await tenant.call('POST', path, body)
+    expect(made.status, JSON.stringify(made.body)).toBe(201)
+    return made.body.data.id
+  }
+  let names = 0
+  const name = (): string => `n${++names}`
+  const device = () => idOf('/load-balancers', { name: name(), vendor: 'f5' })
+  const pool = (of: string) => idOf(`/load-balancers/${of}/pools`, { name: name() })
+
+  /** What is deleted, and what is made that names it: each has a path, the latter a body. */
+  type Pair = { readonly gone: string; readonly path: string; readonly body: Json }
+  const pairs: Readonly<Record<string, () => Promise<Pair>>> = {
+    'a pool and a virtual server': async () => {
+      const of = await device()
+      const poolId = await pool(of)
+      const body = { name: name(), address: '192.0.2.1', port: 80, pool_id: poolId }
+      return { gone: `/load-balancers/${of}/pools/${poolId}`, path: `/load-balancers/${of}/virtual-servers`, body }
+    },
+    'a name server and a zone': async () => {
+      const serverId = await idOf('/dns/servers', { name: name(), host: '127.0.0.1', port: 9 })
+      return {
+        gone: `/dns/servers/${serverId}`,
+        path: '/dns/zones',
+        body: { name: `${name()}.example`, server_ids: [serverId] },
+      }
+    },
+    'a device and a connection': async () => {
+      const of = await device()
+      const body = { source: { kind: 'service', name: name() }, target: { kind: 'load_balancer', id: of } }
+      return { gone: `/load-balancers/${of}`, path: '/connections', body }
+    },
+    'a device and a site of its pool': async () => {
+      const of = await device()
+      const body = { hostnames: [`${name()}.example.com`], upstream: { kind: 'lb_pool', id: await pool(of) } }
+      const proxyId = await idOf('/proxies', { name: name(), mode: 'reverse' })
+      return { gone: `/load-balancers/${of}`, path: `/proxies/${proxyId}/sites`, body }
+    },
+  }
+  test.each(Object.keys(pairs))('[RES-015] a resource is deleted or named by another, never both: %s', async which => {
+    for (let round = 0; round < 20; round++) {
+      const { gone, path, body } = (await pairs[which]?.()) ?? expect.unreachable()
+      const [deleted, made] = await Promise.all([tenant.call('DELETE', gone), tenant.call('POST', path, body)])
+      if (made.status !== 201) expect([deleted.status, made.status]).toEqual([204, 422])
+      else {
+        expect(deleted.status).toBe(409)
+        expect((await tenant.call('DELETE', `${path}/${made.body.data.id}`)).status).toBe(204)
+        expect((await tenant.call('DELETE', gone)).status).toBe(204)
+      }
+    }
   })
 })
 

@@ -93,6 +93,8 @@ async function refuseForeignPools(tx: Tx, { device_id, pool_id, rules }: Virtual
     ...rules.map((rule, index) => ({ field: `rules.${index}.pool_id`, poolId: rule.pool_id })),
   ]
   if (wanted.length === 0) return
+  // Who deletes a device locks it before its pools.
+  await tx.db.execute(sql`select 1 from load_balancers where id = ${device_id} for key share`)
   const rows = await tx.db.execute<{ id: string; device_id: string }>(sql`
     select id, device_id from lb_pools where id = any(${uuidList(wanted.map(({ poolId }) => poolId))}::uuid[])
       and company_id = (select company_id from load_balancers where id = ${device_id}) and deleted_at is null for key share`)

@@ -55,6 +55,8 @@ export async function storedRows<Row extends CommonRow>(
 }
 
 type Which = 'kept' | 'deleted' | 'any'
+/** The lock of a change lets others name the row meanwhile, the one of a deletion does not (references.ts). */
+type LockFor = 'change' | 'deletion'
 export const ofWhich = ({ table }: Pick<Kind, 'table'>, which: Which): SQL | undefined =>
   which === 'any' ? undefined : which === 'kept' ? isNull(table.deleted_at) : isNotNull(table.deleted_at)
 
@@ -64,13 +66,14 @@ async function foundRow<Row extends CommonRow>(
   companyId: string,
   id: string,
   which: Which,
-  locks: boolean,
+  locksFor: LockFor | null,
 ): Promise<Found<Row>> {
   if (!isUuid(id)) throw notFound()
   const { table } = kind
   const where = and(eq(table.company_id, companyId), eq(table.id, id), ofWhich(kind, which))
   const chosen = selectRows(kind, db).where(where)
-  const [row] = await (locks ? chosen.for('no key update', { of: table }) : chosen)
+  const strength = locksFor === 'deletion' ? 'update' : 'no key update'
+  const [row] = await (locksFor ? chosen.for(strength, { of: table }) : chosen)
   if (!row) throw notFound()
   // The columns of the table are those of the kind's fields, whose types `Row` has.
   return row as Found<Row>
@@ -83,7 +86,7 @@ export const findRow = <Row extends CommonRow>(
   companyId: string,
   id: string,
   which: Which = 'kept',
-) => foundRow(kind, db, companyId, id, which, false)
+) => foundRow(kind, db, companyId, id, which, null)
 
 /** The same, locked until the transaction ends, after what the kind locks first. */
 export async function lockRow<Row extends CommonRow>(
@@ -92,9 +95,10 @@ export async function lockRow<Row extends CommonRow>(
   companyId: string,
   id: string,
   which: Which = 'kept',
+  locksFor: LockFor = 'change',
 ): Promise<Found<Row>> {
   await kind.hooks.lock?.(tx, companyId)
-  return foundRow(kind, tx.db, companyId, id, which, true)
+  return foundRow(kind, tx.db, companyId, id, which, locksFor)
 }
 
 /** The resources of the company with these ids, in no order. */

@@ -373,8 +373,9 @@ export async function deleteResource<Row extends CommonRow>(
   input: Unchecked = {},
 ): Promise<void> {
   const kind = typed as Kind
-  const row = await lockRow(kind, tx, editor.companyId, id)
+  const row = await lockRow(kind, tx, editor.companyId, id, 'kept', 'deletion')
   checkVersion(row, expected)
+  await lockParts(tx, editor, kind.info.kind, [id])
   const notes: Notes = {}
   await kind.hooks.beforeDelete?.({ tx, editor, row, input, notes })
   await refuseInUse(editor, tx, kind.info.kind, [id])
@@ -383,6 +384,18 @@ export async function deleteResource<Row extends CommonRow>(
   await moveParts(tx, editor, kind.info.kind, [id], { from: null, to: deletedAt })
   await kind.hooks.afterWrite?.({ tx, editor, before: row, after: null })
   await editor.record(tx, `${kind.info.kind}.delete`, subjectOf(kind, row), notes)
+}
+
+/** Locks the parts of resources, and theirs, for a deletion, so that nobody names one before it is known who does. */
+async function lockParts(tx: Tx, editor: Editor, kind: string, ids: readonly string[]): Promise<void> {
+  for (const part of partsOf(editor.hub.kinds, kind)) {
+    const rows = await tx.db.execute<{ id: string }>(sql`
+      select id from ${sql.identifier(part.table)} where company_id = ${editor.companyId}
+        and ${sql.identifier(part.parent?.column ?? '')} = any(${uuidList(ids)}::uuid[]) and deleted_at is null
+      order by id for update`)
+    const partIds = rows.map(row => row.id)
+    if (partIds.length > 0) await lockParts(tx, editor, part.kind, partIds)
+  }
 }
 
 /** Moves the parts of resources, and theirs, into the trash or out of it. */
