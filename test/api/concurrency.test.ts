@@ -348,6 +348,34 @@ describe('what others name', () => {
   })
 })
 
+describe('people and roles that go', () => {
+  test('a user or role that is deleted while a team, a grant or a user takes it is deleted or not found, or stays', async () => {
+    const { data: team } = (await tenant.call('POST', '/teams', { name: 'takers' })).body
+    const { data: child } = (await tenant.call('POST', '/companies', { name: 'Below', slug: 'below-takers' })).body
+    const { data: keeper } = (await tenant.call('POST', '/users', { name: 'K', email: 'keeper@example.test' })).body
+    const person = async (round: string): Promise<string> =>
+      (await tenant.call('POST', '/users', { name: 'P', email: `p-${round}@example.test` })).body.data.id
+    for (let round = 0; round < 10; round++) {
+      for (const path of [`/teams/${team.id}/members`, `/companies/${child.id}/grants`]) {
+        const id = await person(`${path.split('/')[1]}-${round}`)
+        const take = () => tenant.call('POST', path, { user_id: id })
+        const [gone, ...taken] = await Promise.all([tenant.call('DELETE', `/users/${id}`), take(), take()])
+        expect(gone.status).toBe(204)
+        for (const { status, body } of taken)
+          if (status !== 201) expect([status, Object.keys(body.errors)]).toEqual([422, ['user_id']])
+      }
+      const role = (await tenant.call('POST', '/roles', { name: `r${round}`, permissions: ['servers.view'] })).body.data
+      const roles = `/users/${keeper.id}/roles`
+      const [given, gone] = await Promise.all([
+        tenant.call('PUT', roles, { role_ids: [role.id] }),
+        tenant.call('DELETE', `/roles/${role.id}`),
+      ])
+      expect([given.status, gone.status]).toEqual(given.status === 200 ? [200, 422] : [422, 204])
+      expect((await tenant.call('PUT', roles, { role_ids: [] })).status).toBe(200)
+    }
+  })
+})
+
 describe('the same thing made by several at once', () => {
   const SIDE_BY_SIDE = 6
   const all = (path: string, body: (at: number) => Json, count = SIDE_BY_SIDE): Promise<Answer[]> =>

@@ -25,11 +25,12 @@ export const holdersOf = (db: Executor, companyId: string): Promise<{ id: string
 /** A repeated grant changes nothing. Throws 422 for a user who is not of the caller's company. */
 export async function grant(context: RouteContext, row: Company, userId: string) {
   const { hub, companyId } = context
-  const user = await referredUser(hub.database.db, companyId, userId)
-  await inTransaction(hub.database.db, async tx => {
+  const user = await inTransaction(hub.database.db, async tx => {
+    const user = await referredUser(tx, companyId, userId)
     await refuseActOn(tx.db, context.caller, sql`u.id = ${user.id}`)
     await tx.db.insert(userCompanyGrants).values({ userId: user.id, companyId: row.id }).onConflictDoNothing()
     await auditRequest(tx, context, 'company.grant', subjectOf(row), { user_id: { old: null, new: user.id } })
+    return user
   })
   return { company_id: row.id, user: { id: user.id, name: user.name } }
 }

@@ -16,12 +16,13 @@ import { expandPermissions } from './permission-keys.ts'
 import { findRole, presentRole, type Role, rolesFor } from './role-list.ts'
 import { findUser, people, presentUser, type User, type UserRow } from './user-list.ts'
 
-/** A user of the company that a body refers to. Throws 422 on user_id. */
-export async function referredUser(db: Executor, companyId: string, id: string): Promise<User> {
-  const [user] = await db
+/** A user of the company that a body refers to, locked so that none deletes it meanwhile. Throws 422 on user_id. */
+export async function referredUser(tx: Tx, companyId: string, id: string): Promise<User> {
+  const [user] = await tx.db
     .select()
     .from(users)
     .where(and(people(companyId), eq(users.id, id)))
+    .for('no key update')
   if (!user) throw invalidField('user_id', 'unknown_reference')
   return user
 }
@@ -32,19 +33,20 @@ export async function permissionsOfUser(db: Executor, { user, roles: held }: Use
   return [...expandPermissions([...user.permissions, ...rows.flatMap(role => role.permissions)])].sort()
 }
 
-/** The roles of the ids that the company may use: its own and the built-in ones. */
-export async function usableRoles(db: Executor, companyId: string, ids: readonly string[]): Promise<Role[]> {
+/** The roles of the ids that the company may use, its own and the built-in ones, locked so that none deletes them. */
+export async function usableRoles(tx: Tx, companyId: string, ids: readonly string[]): Promise<Role[]> {
   if (ids.length === 0) return []
-  const rows = await db
+  const rows = await tx.db
     .select()
     .from(roles)
     .where(and(inArray(roles.id, [...ids]), rolesFor(companyId)))
+    .for('key share')
   if (rows.length !== new Set(ids).size) throw invalidField('role_ids', 'unknown_reference')
   return rows
 }
 
 async function setRoles(context: RouteContext, tx: Tx, userId: string, roleIds: readonly string[]): Promise<void> {
-  const chosen = await usableRoles(tx.db, context.companyId, roleIds)
+  const chosen = await usableRoles(tx, context.companyId, roleIds)
   checkGiving(
     context.caller,
     chosen.flatMap(role => role.permissions),

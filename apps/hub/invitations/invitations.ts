@@ -126,7 +126,7 @@ export async function invite(
   countInvitation(hub, caller, companyId, email)
   const row = await inTransactionUnlessTaken(hub.database.db, async tx => {
     if (await isMember(tx.db, companyId, email)) throw invalidField('email', 'taken')
-    const chosen = await usableRoles(tx.db, companyId, input.role_ids ?? [])
+    const chosen = await usableRoles(tx, companyId, input.role_ids ?? [])
     checkGiving(
       caller,
       chosen.flatMap(role => role.permissions),

@@ -89,8 +89,10 @@ const auditMember = (
 /** Once more changes nothing. Throws 422 for somebody who is no user of the company. */
 export async function addMember(context: RouteContext, row: TeamRow, userId: string): Promise<TeamRow> {
   const { hub, companyId } = context
-  const user = await referredUser(hub.database.db, companyId, userId)
   return inTransaction(hub.database.db, async tx => {
+    // First the team, as its deletion does.
+    await teamCollection.lock(tx, companyId, row.team.id)
+    const user = await referredUser(tx, companyId, userId)
     await refuseActOn(tx.db, context.caller, sql`u.id = ${user.id}`)
     await tx.db.insert(teamMembers).values({ teamId: row.team.id, userId: user.id }).onConflictDoNothing()
     await auditMember(tx, context, row, 'team.member_add', null, user.id)
