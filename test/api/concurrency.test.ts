@@ -394,6 +394,28 @@ describe('the same thing made by several at once', () => {
     }
   })
 
+  test('[R-015] name servers that are made at once stay within their limit', async () => {
+    const own = await hub.tenant()
+    const made = await Promise.all(
+      Array.from({ length: 60 }, (_, at) => own.call('POST', '/dns/servers', { name: `n${at}`, host: '127.0.0.1' })),
+    )
+    expect(made.filter(({ status }) => status === 201)).toHaveLength(50)
+    expect(new Set(made.map(({ body }) => body.reason))).toEqual(new Set([undefined, 'company_quota']))
+  })
+
+  test('items of a list that are added at once, or made the default: one is, and each has a place', async () => {
+    const items = '/options/environments/items'
+    const added = await all(items, at => ({ value: `race-${at}`, is_default: true }))
+    expect(statuses(added)).toEqual(Array.from({ length: SIDE_BY_SIDE }, () => 201))
+    const shown = async (): Promise<Json[]> => (await tenant.call('GET', '/options/environments')).body.data
+    const isDefault = ({ is_default }: Json): boolean => is_default
+    expect((await shown()).filter(isDefault)).toHaveLength(1)
+    expect(new Set((await shown()).map(({ position }) => position)).size).toBe((await shown()).length)
+    const change = ({ body }: Answer) => tenant.call('PATCH', `${items}/${body.data.id}`, { is_default: true })
+    for (const { status } of await Promise.all(added.map(change))) expect(status).toBe(200)
+    expect((await shown()).filter(isDefault)).toHaveLength(1)
+  })
+
   test('steps that are added to a workflow at once are all there', async () => {
     const team = (await tenant.call('POST', '/teams', { name: 'racers' })).body.data
     const steps = [{ team_id: team.id }]

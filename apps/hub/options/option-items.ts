@@ -7,7 +7,7 @@ import { auditRequest } from '../audit/audit.ts'
 import { changesBetween } from '../audit/masked-changes.ts'
 import { violatedUniqueIndex } from '../platform/db/connect.ts'
 import type { AuditChanges } from '../platform/db/schema-identity.ts'
-import { inTransaction, type Tx } from '../platform/db/transaction.ts'
+import { inTransaction, lockCompany, type Tx } from '../platform/db/transaction.ts'
 import { invalid, invalidField, notFound } from '../platform/http/api-error.ts'
 import { words } from '../platform/http/api-texts.ts'
 import { boolean, isUuid, optional, text } from '../platform/http/request-schema.ts'
@@ -158,7 +158,7 @@ async function storing(act: Promise<unknown>): Promise<void> {
   }
 }
 
-/** One item of a list is the default. */
+/** One item of a list is the default, of those that are written at once too: under the lock of the company. */
 const onlyDefault = (tx: Tx, companyId: string, list: string, id: string) =>
   tx.db.execute(sql`
     update option_items set is_default = false, version = version + 1, updated_at = now()
@@ -182,6 +182,7 @@ export const addItem = (context: RouteContext, list: string, input: ItemInput & 
   inTransaction(context.hub.database.db, async tx => {
     const { companyId } = context
     const id = randomUUID()
+    await lockCompany(tx, companyId)
     const [{ count = 0, last = 0 } = {}] = await tx.db.execute<{ count: number; last: number }>(sql`
       select count(*)::int as count, coalesce(max(position), 0)::int as last from option_items
       where company_id = ${companyId} and list = ${list}`)
@@ -208,6 +209,7 @@ export const changeItem = (
 ) =>
   inTransaction(context.hub.database.db, async tx => {
     const { companyId } = context
+    await lockCompany(tx, companyId)
     const before = await lockItem(tx, companyId, list, id)
     checkVersion(before, expected)
     const value = input.value ?? before.value

@@ -1,6 +1,6 @@
 // How many resources a company, or a parent, may have (R-015). To count half a million rows takes longer than to write
 // one, so that while the limit is far away a count holds for some seconds.
-import { and, count, eq, isNull } from 'drizzle-orm'
+import { and, count, eq, isNull, sql } from 'drizzle-orm'
 import { LRUCache } from 'lru-cache'
 import type { Unchecked } from '../../../core/json-object.ts'
 import type { Hub } from '../hub-context.ts'
@@ -38,6 +38,10 @@ async function countOf({ table, parent }: Kind, tx: Tx, owner: Owner): Promise<n
 
 type Added = { readonly editor: Pick<Editor, 'hub'>; readonly next: Unchecked }
 
+/** Writers near a limit count one after the other, each with what those before it wrote. */
+const holdLimit = (tx: Tx, key: string) =>
+  tx.db.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`limit ${key}`}, 0))`)
+
 /** How many of the resources that were written, all of one owner, are beyond its limit. Call it after the insert. */
 export async function beyond(kind: Kind, tx: Tx, added: readonly Added[]): Promise<number> {
   const [first] = added
@@ -53,8 +57,12 @@ export async function beyond(kind: Kind, tx: Tx, added: readonly Added[]): Promi
     known.left -= added.length
     return 0
   }
-  const total = await countOf(kind, tx, owner)
-  if (limit - total > FAR) rooms.set(key, { left: limit - total, untilMs: hub.now() + HOLDS_MS })
-  else rooms.delete(key)
-  return Math.max(0, total - limit)
+  const left = limit > FAR ? limit - (await countOf(kind, tx, owner)) : 0
+  if (left > FAR) {
+    rooms.set(key, { left, untilMs: hub.now() + HOLDS_MS })
+    return 0
+  }
+  rooms.delete(key)
+  await holdLimit(tx, key)
+  return Math.max(0, (await countOf(kind, tx, owner)) - limit)
 }
