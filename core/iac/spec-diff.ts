@@ -6,8 +6,8 @@ export type FieldDiff = { readonly field: string; readonly old: unknown; readonl
 
 /**
  * Fields that a manifest gives whole, by name. A list with a key: its items are told apart by these members, and what
- * it
- * lacks is deleted. Without a key: one value, of which no part is compared alone.
+ * it lacks is deleted; one in an item of another has both names, `pools.members`. Without a key: one value, of which no
+ * part is compared alone.
  */
 export type WholeFields = Readonly<Record<string, readonly string[]>>
 
@@ -30,8 +30,17 @@ function byKey(list: unknown, key: readonly string[]): Map<string, Unchecked> {
   return new Map(items.map(item => [key.map(name => String(item[name] ?? '')).join(' '), item]))
 }
 
+/** Where a list is, or what the names of members follow: with a dot at the end. */
+type Place = {
+  /** As people are told it, `pools.web.members`. */
+  readonly told: string
+  /** As `WholeFields` has it, `pools.members`. */
+  readonly known: string
+  readonly whole: WholeFields
+}
+
 function listDiff(
-  field: string,
+  { told: field, known, whole }: Place,
   current: unknown,
   desired: unknown,
   key: readonly string[],
@@ -42,7 +51,7 @@ function listDiff(
     const old = are.get(name)
     return old === undefined
       ? [{ field: `${field}.${name}`, old: null, new: item }]
-      : memberDiffs(`${field}.${name}.`, old, item, {})
+      : memberDiffs({ told: `${field}.${name}.`, known: `${known}.`, whole }, old, item)
   })
   const gone = isMerged ? [] : [...are].filter(([name]) => !should.has(name))
   return [...kept, ...gone.map(([name, item]) => ({ field: `${field}.${name}`, old: item, new: null }))]
@@ -53,23 +62,25 @@ const MODE = '_mode'
 const modeOf = (field: string, whole: WholeFields): boolean =>
   field.endsWith(MODE) && (whole[field.slice(0, -MODE.length)]?.length ?? 0) > 0
 
-function memberDiffs(prefix: string, current: Unchecked, desired: Unchecked, whole: WholeFields): FieldDiff[] {
+function memberDiffs(place: Place, current: Unchecked, desired: Unchecked): FieldDiff[] {
+  const { whole } = place
   return Object.entries(desired).flatMap(([name, value]): FieldDiff[] => {
     if (value === undefined) return []
-    const field = `${prefix}${name}`
+    const [field, known] = [`${place.told}${name}`, `${place.known}${name}`]
     const old = current[name] ?? null
-    const key = whole[field]
-    if (modeOf(field, whole)) return []
+    const key = whole[known]
+    if (modeOf(known, whole)) return []
     if (key !== undefined && key.length > 0)
-      return listDiff(field, old, value, key, desired[`${name}${MODE}`] === 'merge')
-    if (key === undefined && isObject(value) && isObject(old)) return memberDiffs(`${field}.`, old, value, whole)
+      return listDiff({ told: field, known, whole }, old, value, key, desired[`${name}${MODE}`] === 'merge')
+    if (key === undefined && isObject(value) && isObject(old))
+      return memberDiffs({ told: `${field}.`, known: `${known}.`, whole }, old, value)
     return isSame(old, value) ? [] : [{ field, old, new: value }]
   })
 }
 
 /** The fields of `desired` whose value in `current` is another one, in the order of `desired`. */
 export const specDiff = (current: Unchecked, desired: Unchecked, whole: WholeFields = {}): FieldDiff[] =>
-  memberDiffs('', current, desired, whole)
+  memberDiffs({ told: '', known: '', whole }, current, desired)
 
 /**
  * What a manifest asks for, with the defaults of fields, and of members of them, that the one applied before it named

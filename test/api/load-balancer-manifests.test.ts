@@ -100,3 +100,26 @@ test('[RES-061] a fault of a part is named by its place', async () => {
   expect(run.status).toBe('invalid')
   expect(JSON.stringify(run.errors)).toContain('port')
 })
+
+test('[R-036] members are compared by name: the weight of one is one line, and what else stands in the pool is none', async () => {
+  const member = (last: number, more: Json = {}) => ({ address: `192.0.33.${last}`, port: 80, ...more })
+  const many = Array.from({ length: 20 }, (_, index) => member(index + 1))
+  const device = (members: Json[]) =>
+    manifest(by.slug, 'load-balancer', 'many', { vendor: 'haproxy', pools: [{ name: 'p1', members }] })
+  const first = await submit(hub, by, [device([...many, member(60, { weight: 10 })])], { apply: true })
+  expect([first.errors, first.status]).toEqual([[], 'applied'])
+  const changed = await submit(hub, by, [device([member(60, { weight: 20 }), ...many.slice(1), member(61)])])
+  const [item] = changed.items
+  expect(item.diff).toEqual([
+    { field: 'pools.p1.members.192.0.33.60:80.weight', old: 10, new: 20 },
+    { field: 'pools.p1.members.192.0.33.61:80', old: null, new: expect.objectContaining({ port: 80 }) },
+    { field: 'pools.p1.members.192.0.33.1:80', old: expect.objectContaining({ port: 80 }), new: null },
+  ])
+  expect((await applied(by, changed.id)).status).toBe('applied')
+  const found = (await got('/load-balancers')).find((each: Json) => each.name === 'many')
+  const [pool] = (await got(`/load-balancers/${found.id}/status`)).pools
+  const names: string[] = pool.members.map(({ name }: Json) => name)
+  expect([names.length, names.includes('192.0.33.1:80')]).toEqual([21, false])
+  const [exported] = await got('/iac/export/load-balancer?name=many')
+  expect(exported.contents.match(/weight: \d+/g).filter((each: string) => each !== 'weight: 1')).toEqual(['weight: 20'])
+})

@@ -61,7 +61,7 @@ const wholeRule = ({ host, path_prefix, pool }: Unchecked): Unchecked => ({
   pool,
 })
 
-/** The members of a pool are compared as one value: by name. */
+/** The members of a pool stand in one order, so that pools can be compared as they are. */
 const byName = (a: Unchecked, b: Unchecked): number => (String(a.name) < String(b.name) ? -1 : 1)
 
 const wholePool = (given: Unchecked): Unchecked =>
@@ -281,7 +281,7 @@ export const loadBalancerManifests: ManifestKind = {
   }),
   inManifestNames: inNames,
   defaults: { ...device.defaults, pools: [], virtual_servers: [] },
-  whole: { pools: ['name'], virtual_servers: ['name'] },
+  whole: { pools: ['name'], 'pools.members': ['name'], virtual_servers: ['name'] },
   referencesOf: spec => [...device.referencesOf(spec), ...partReferences(spec)],
   partsOf: spec => [
     ...itemsOf(spec.pools).map(({ name }) => ({ kind: 'lb_pool', name: String(name) })),
