@@ -16,6 +16,7 @@ import { isUuid } from '../platform/http/request-schema.ts'
 import { destroyServer, insertServer, trashServer } from '../servers/servers.ts'
 import { expiryOf, numberOrNone, type Run, wholeNumber } from './output.ts'
 import { addPasswordCommand, readPassword } from './password-command.ts'
+import { addTwoFactorCommand } from './two-factor-command.ts'
 
 const QUOTA_MAX = 1_000_000
 const DAYS_MAX = 3650
@@ -268,6 +269,7 @@ type UserOptions = {
 export function addUserCommands(program: Command, run: Run): void {
   const user = program.command('user').description('people')
   addPasswordCommand(user, run)
+  addTwoFactorCommand(user, run)
   user
     .command('create')
     .description('add a person; without a password they use API tokens only')

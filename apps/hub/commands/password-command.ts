@@ -13,7 +13,7 @@ import type { Run } from './output.ts'
 export const readPassword = async (): Promise<string> => (await Bun.stdin.text()).replace(/\r?\n$/, '')
 
 /** The person of an address or an id. Of several with one address it is the one that can log in. */
-async function personOf(tx: Tx, emailOrId: string) {
+export async function personOf(tx: Tx, emailOrId: string) {
   const found = await tx.db
     .select({
       id: users.id,

@@ -22,6 +22,8 @@ import { acceptedInvitation, invitationPage } from './shell/invitation.ts'
 import { languageOf, logIn, loginPage, logOut } from './shell/login.ts'
 import { companyAsked, companyOfSlug, type Guest, guestOf, type ShownCompany } from './shell/page-visitor.ts'
 import { issue, revoke, tokensPage } from './shell/tokens.ts'
+import { renewedCodes, turnedOff, turnedOn, twoFactorPage } from './shell/two-factor.ts'
+import { codeFormPage, logInWithCode } from './shell/two-factor-login.ts'
 import { webRoute } from './shell/web-route.ts'
 import { serveServersCsv } from './views/serve-csv.ts'
 import { serveFindingsExport } from './views/serve-findings-export.ts'
@@ -171,6 +173,8 @@ export function webPages(): readonly Page[] {
     { method: 'GET', path: '/', handle: guarded(home) },
     { method: 'GET', path: '/login', handle: guarded(loginOrHome) },
     { method: 'POST', path: '/login', handle: guarded(logIn) },
+    { method: 'GET', path: '/login/two-factor', handle: guarded(codeFormPage) },
+    { method: 'POST', path: '/login/two-factor', handle: guarded(logInWithCode) },
     { method: 'POST', path: '/logout', handle: guarded(logOut) },
     { method: 'GET', path: '/invitation', handle: guarded(invitationPage) },
     { method: 'POST', path: '/invitation', handle: guarded(changing(acceptedInvitation)) },
@@ -179,6 +183,10 @@ export function webPages(): readonly Page[] {
     { method: 'GET', path: '/tokens', handle: guarded(tokensPage) },
     { method: 'POST', path: '/tokens', handle: guarded(issue) },
     { method: 'POST', path: '/tokens/revoke', handle: guarded(revoke) },
+    { method: 'GET', path: '/two-factor', handle: guarded(twoFactorPage) },
+    { method: 'POST', path: '/two-factor', handle: guarded(turnedOn) },
+    { method: 'POST', path: '/two-factor/off', handle: guarded(turnedOff) },
+    { method: 'POST', path: '/two-factor/codes', handle: guarded(renewedCodes) },
     { method: 'GET', path: '/c/:company', handle: guarded(ofCompany) },
     { method: 'GET', path: '/c/:company/*', handle: guarded(ofCompany) },
     { method: 'GET', path: '/web/session', handle: sessionResponse },

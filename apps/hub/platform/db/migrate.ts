@@ -77,6 +77,7 @@ import whatAgentsSay from '../../../../sql/hub/0103_what_agents_say.sql' with { 
 import addressText from '../../../../sql/hub/0104_address_text.sql' with { type: 'text' }
 import partsNoted from '../../../../sql/hub/0105_parts_noted.sql' with { type: 'text' }
 import securityExportAttempts from '../../../../sql/hub/0106_security_export_attempts.sql' with { type: 'text' }
+import secondFactors from '../../../../sql/hub/0107_second_factors.sql' with { type: 'text' }
 
 type Migration = { readonly number: number; readonly name: string; readonly sql: string }
 
@@ -157,6 +158,7 @@ export const migrations: readonly Migration[] = [
   { number: 104, name: 'address_text', sql: addressText },
   { number: 105, name: 'parts_noted', sql: partsNoted },
   { number: 106, name: 'security_export_attempts', sql: securityExportAttempts },
+  { number: 107, name: 'second_factors', sql: secondFactors },
 ]
 
 /** Any number will do, as long as every hub uses the same one. */

@@ -116,6 +116,17 @@ export const sessions = pgTable('sessions', {
   lastSeenAt: at('last_seen_at').notNull().defaultNow(),
 })
 
+export const userSecondFactors = pgTable('user_second_factors', {
+  userId: uuid('user_id').primaryKey(),
+  secretSealed: text('secret_sealed').notNull(),
+  confirmedAt: at('confirmed_at').notNull().defaultNow(),
+  lastStep: bigint('last_step', { mode: 'number' }).notNull(),
+  recoveryHashes: text('recovery_hashes').array().notNull(),
+  failures: integer('failures').notNull().default(0),
+  failuresSince: at('failures_since'),
+  refusedUntil: at('refused_until'),
+})
+
 export type AuditChanges = Readonly<Record<string, { old: unknown; new: unknown }>>
 
 export const auditLog = pgTable('audit_log', {

@@ -17,6 +17,7 @@ export const header = (language: WebLanguage, guest: Guest): Html => html`<heade
 <a class="brand" href="/">${brand(language)}</a>
 <span class="spacer"></span>
 ${guest.caller.permissions.has(issuePermission) ? html`<a class="plain" href="/tokens">${say(language, 'tokens')}</a>` : null}
+<a class="plain" href="/two-factor">${say(language, 'two_factor')}</a>
 <span class="user">${guest.caller.user.name}</span>
 ${signOutForm(language, guest.csrfToken)}
 </header>`

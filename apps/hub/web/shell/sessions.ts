@@ -13,9 +13,17 @@ import type { Caller } from '../../platform/http/caller.ts'
 import { cookieName } from '../../platform/http/session-cookie.ts'
 
 export type Visitor = { readonly ip: string; readonly userAgent: string | null }
-type LoginUser = { readonly id: string; readonly name: string; readonly companyId: string | null }
+export type LoginUser = { readonly id: string; readonly name: string; readonly companyId: string | null }
+/** Whom an e-mail and a password belong to; with a second factor they are not signed in by these alone. */
+export type FoundLogin = LoginUser & { readonly passwordHash: string; readonly hasSecondFactor: boolean }
 
-type UserRow = { id: string; name: string; company_id: string | null; password_hash: string | null }
+type UserRow = {
+  id: string
+  name: string
+  company_id: string | null
+  password_hash: string | null
+  has_second_factor: boolean
+}
 
 /** Verified when there is no such user, so that the response takes the same time. Made when first needed. */
 let dummyHash: Promise<string> | null = null
@@ -25,15 +33,23 @@ const hashOfNobody = (): Promise<string> => {
 }
 
 /** The person whose e-mail and password these are; null when they are not, or the user may not log in. */
-export async function findLogin(hub: Hub, email: string, password: string): Promise<LoginUser | null> {
+export async function findLogin(hub: Hub, email: string, password: string): Promise<FoundLogin | null> {
   const [row] = await hub.database.db.execute<UserRow>(sql`
-    select u.id, u.name, u.company_id, u.password_hash from users u left join companies c on c.id = u.company_id
+    select u.id, u.name, u.company_id, u.password_hash,
+      exists (select 1 from user_second_factors f where f.user_id = u.id) as has_second_factor
+    from users u left join companies c on c.id = u.company_id
     where lower(u.email) = ${email.toLowerCase()} and u.password_hash is not null and u.kind = 'person' and u.disabled_at is null and c.deleted_at is null`)
   const hash = row?.password_hash ?? (await hashOfNobody())
   // A hash of an unknown kind matches no password, and is no fault of the caller.
   const isRight = await Bun.password.verify(password, hash).catch(() => false)
   if (!row || row.password_hash === null || !isRight) return null
-  return { id: row.id, name: row.name, companyId: row.company_id }
+  return {
+    id: row.id,
+    name: row.name,
+    companyId: row.company_id,
+    passwordHash: row.password_hash,
+    hasSecondFactor: row.has_second_factor,
+  }
 }
 
 const auditOf = (user: LoginUser, visitor: Visitor, action: string) => ({

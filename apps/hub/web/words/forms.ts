@@ -1,4 +1,5 @@
-// The texts of the pages that are forms without script: login, invitation, confirmation of an address, tokens.
+// The texts of the pages that are forms without script: login, invitation, confirmation of an address, tokens, second
+// factor.
 import { fill, type Texts, type WebLanguage, type WebParams } from './words.ts'
 
 const texts = {
@@ -94,6 +95,43 @@ const texts = {
   token_revoked: { en: 'revoked', vi: 'đã thu hồi' },
   token_revoke: { en: 'Revoke', vi: 'Thu hồi' },
   token_none: { en: 'No token was issued yet.', vi: 'Chưa có token nào.' },
+  two_factor: { en: 'Two-factor authentication', vi: 'Xác thực hai yếu tố' },
+  two_factor_code: { en: 'Code of your app, or a recovery code', vi: 'Mã từ ứng dụng hoặc mã khôi phục' },
+  two_factor_app_code: { en: 'Code that the app shows', vi: 'Mã hiển thị trong ứng dụng' },
+  two_factor_login_hint: {
+    en: 'Lost your phone? Use a recovery code. Lost these too? An operator of the hub helps with “hub user reset-two-factor”.',
+    vi: 'Mất điện thoại? Hãy dùng mã khôi phục. Mất cả mã khôi phục? Người vận hành hub hỗ trợ bằng “hub user reset-two-factor”.',
+  },
+  code_failed: {
+    en: 'The code is wrong, or was used already. Wait for the next one.',
+    vi: 'Mã không đúng hoặc đã được dùng. Hãy chờ mã tiếp theo.',
+  },
+  two_factor_failed: {
+    en: 'The code or the password is wrong, or the code was used already.',
+    vi: 'Mã hoặc mật khẩu không đúng, hoặc mã đã được dùng.',
+  },
+  two_factor_is_off: {
+    en: 'Off: your password alone signs in. Turned on, signing in also asks for a code of an app on your phone. Your other sessions end then; API tokens go on.',
+    vi: 'Đang tắt: chỉ cần mật khẩu để đăng nhập. Khi bật, đăng nhập còn cần mã từ ứng dụng trên điện thoại. Các phiên khác của bạn sẽ kết thúc; API token vẫn hoạt động.',
+  },
+  two_factor_is_on: {
+    en: 'On. You have {left} {left|recovery code|recovery codes} left.',
+    vi: 'Đang bật. Bạn còn {left} mã khôi phục.',
+  },
+  two_factor_scan: {
+    en: 'Scan this with an authenticator app, then enter the code that it shows within 15 minutes.',
+    vi: 'Quét mã này bằng ứng dụng xác thực rồi nhập mã hiển thị trong vòng 15 phút.',
+  },
+  two_factor_qr: { en: 'QR code of the secret', vi: 'Mã QR của khóa bí mật' },
+  two_factor_secret: { en: 'Or enter this secret:', vi: 'Hoặc nhập khóa bí mật này:' },
+  two_factor_link: { en: 'Open in an app on this device', vi: 'Mở bằng ứng dụng trên thiết bị này' },
+  two_factor_turn_on: { en: 'Turn on', vi: 'Bật' },
+  two_factor_turn_off: { en: 'Turn off', vi: 'Tắt' },
+  two_factor_new_codes: { en: 'New recovery codes', vi: 'Tạo mã khôi phục mới' },
+  two_factor_once: {
+    en: 'Recovery codes, shown this once. Each signs you in one time without the app. Keep them in a safe place:',
+    vi: 'Mã khôi phục chỉ hiển thị một lần. Mỗi mã đăng nhập được một lần khi không có ứng dụng. Hãy cất ở nơi an toàn:',
+  },
   never: { en: 'never', vi: 'không' },
   all_permissions: { en: 'all', vi: 'tất cả' },
   permissions: { en: 'Permissions', vi: 'Quyền' },

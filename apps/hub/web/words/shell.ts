@@ -13,6 +13,7 @@ export const shellWords = {
   company: { en: 'Company', vi: 'Công ty' },
   sign_out: { en: 'Sign out', vi: 'Đăng xuất' },
   tokens: { en: 'API tokens', vi: 'API token' },
+  two_factor: { en: 'Two-factor authentication', vi: 'Xác thực hai yếu tố' },
   api_documents: { en: 'API documentation', vi: 'Tài liệu API' },
   account: { en: 'Account', vi: 'Tài khoản' },
   section_monitoring: { en: 'Monitoring', vi: 'Giám sát' },

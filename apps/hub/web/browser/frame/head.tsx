@@ -157,6 +157,7 @@ const Account = () => (
         {t('key_help')}
       </button>
       {may('api-tokens.manage') ? <a href="/tokens">{t('tokens')}</a> : null}
+      <a href="/two-factor">{t('two_factor')}</a>
       <a href="/docs">{t('api_documents')}</a>
       <button type="button" onClick={() => void signOut()}>
         {t('sign_out')}

@@ -112,6 +112,7 @@ const acts = (): Command[] => [
     '?',
   ),
   ...(may('api-tokens.manage') ? [act(shell('tokens'), () => location.assign('/tokens'))] : []),
+  act(shell('two_factor'), () => location.assign('/two-factor')),
   act(shell('api_documents'), () => location.assign('/docs')),
 ]
 

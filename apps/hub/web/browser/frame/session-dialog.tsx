@@ -16,7 +16,8 @@ async function signIn(password: string): Promise<string | null> {
     const body = new URLSearchParams({ email: user.email, password })
     const response = await fetch('/login', { method: 'POST', body, redirect: 'manual' })
     if (response.status === 429) return t('login_limited')
-    // A login that worked leads on to another page, which is not followed here.
+    // A login that worked leads on to another page, which is not followed here. With a second factor there is no
+    // session yet, and the page that is loaded anew is the login.
     if (response.type !== 'opaqueredirect') return t('login_failed')
     if (await renewSession()) return null
     location.reload()
