@@ -1,5 +1,5 @@
-// The second factor of a login, over HTTP and in a browser against a real hub and database. Codes are made here by hand, as RFC 6238 has
-// them, and not with the hub's library.
+// The second factor of a login, over HTTP and in a browser against a real hub and database. Codes are made here by
+// hand, as RFC 6238 has them, and not with the hub's library.
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
 import { sql } from 'drizzle-orm'
