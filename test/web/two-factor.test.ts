@@ -451,7 +451,7 @@ describe('in a browser', () => {
     await page.waitForURL(/\/c\//)
     const of = page.url()
     await page.locator('summary').filter({ hasText: 'Test person' }).click()
-    await page.getByRole('link', { name: 'Two-factor authentication' }).click()
+    await page.getByRole('link', { name: 'Two-factor login' }).click()
     await page.getByRole('img', { name: 'QR code of the secret' }).waitFor()
     const secret = (await page.locator('#secret').textContent()) ?? ''
     expect(await violationsOf(page)).toEqual([])

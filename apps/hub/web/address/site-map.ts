@@ -22,10 +22,10 @@ type SitePage = {
   readonly permissions: readonly string[]
   /** One of these keys is needed beside them. */
   readonly anyOf?: readonly string[]
-  /** Where it stands in the navigation; null: it is reached from another page. */
-  readonly section: Section | null
+  /** Where it stands in the navigation; missing: it is reached from another page. */
+  readonly section?: Section
   /** `g` and this key lead to it. */
-  readonly key: string | null
+  readonly key?: string
 }
 
 const SEE = ['monitoring.view', 'servers.view']
@@ -55,17 +55,13 @@ const table = {
     view: 'compare',
     takes: ['metric', 'servers', 'q', 'from', 'to', 'agg'],
     permissions: SEE,
-    section: null,
-    key: null,
   },
-  server: { path: '/servers/:server', view: 'server', takes: [], permissions: SEE, section: null, key: null },
+  server: { path: '/servers/:server', view: 'server', takes: [], permissions: SEE },
   add_servers: {
     path: '/servers/add',
     view: 'arrivals',
     takes: ['license', 'since', 'server'],
     permissions: [...SEE, 'monitoring.manage'],
-    section: null,
-    key: null,
   },
   alerts: {
     path: '/alerts',
@@ -80,8 +76,6 @@ const table = {
     view: 'alert',
     takes: [],
     permissions: ['monitoring.view'],
-    section: null,
-    key: null,
   },
   silences: {
     path: '/silences',
@@ -104,24 +98,18 @@ const table = {
     view: 'rule-editor',
     takes: ['server'],
     permissions: ['monitoring.manage'],
-    section: null,
-    key: null,
   },
   rule: {
     path: '/rules/:rule',
     view: 'rule',
     takes: ['offset'],
     permissions: ['monitoring.manage'],
-    section: null,
-    key: null,
   },
   rule_edit: {
     path: '/rules/:rule/edit',
     view: 'rule-editor',
     takes: [],
     permissions: ['monitoring.manage'],
-    section: null,
-    key: null,
   },
   checks: {
     path: '/checks',
@@ -131,7 +119,7 @@ const table = {
     section: 'monitoring',
     key: 'c',
   },
-  check: { path: '/checks/:check', view: 'check', takes: [], permissions: SEE, section: null, key: null },
+  check: { path: '/checks/:check', view: 'check', takes: [], permissions: SEE },
   licenses: {
     path: '/licenses',
     view: 'licenses',
@@ -162,16 +150,12 @@ const table = {
     view: 'finding',
     takes: [],
     permissions: ['security.view'],
-    section: null,
-    key: null,
   },
   vulnerability: {
     path: '/by-cve/:cve',
     view: 'vulnerability',
     takes: ['offset'],
     permissions: ['security.view'],
-    section: null,
-    key: null,
   },
   exceptions: {
     path: '/exceptions',
@@ -196,8 +180,6 @@ const table = {
     takes: ['parent', 'q', 'sort', 'trash', 'offset'],
     permissions: [],
     anyOf: SEE_RESOURCES,
-    section: null,
-    key: null,
   },
   resource: {
     path: '/infrastructure/:kind/:resource',
@@ -205,8 +187,6 @@ const table = {
     takes: [],
     permissions: [],
     anyOf: SEE_RESOURCES,
-    section: null,
-    key: null,
   },
   iac: {
     path: '/iac',
@@ -216,7 +196,7 @@ const table = {
     section: 'infrastructure',
     key: 'd',
   },
-  iac_run: { path: '/iac/:run', view: 'iac-run', takes: [], permissions: ['iac.view'], section: null, key: null },
+  iac_run: { path: '/iac/:run', view: 'iac-run', takes: [], permissions: ['iac.view'] },
   approvals: {
     path: '/approvals',
     view: 'approvals',
@@ -230,11 +210,10 @@ const table = {
 export type PageName = keyof typeof table
 export const sitePages: Readonly<Record<PageName, SitePage>> = table
 
-/** The first key that a viewer lacks for a page; null: it is shown. */
-export function missingKey(name: PageName, has: (permission: string) => boolean): string | null {
-  const { permissions, anyOf = [] } = sitePages[name]
-  const missing = permissions.find(permission => !has(permission))
-  return missing ?? (anyOf.some(has) ? null : (anyOf[0] ?? null))
+/** The first key that a viewer lacks for a page; undefined: it is shown. */
+export function missingKey(name: PageName, has: (permission: string) => boolean): string | undefined {
+  const { permissions, anyOf } = sitePages[name]
+  return permissions.find(permission => !has(permission)) ?? (anyOf?.some(has) ? undefined : anyOf?.[0])
 }
 
 export const pageNames = Object.keys(sitePages) as readonly PageName[]

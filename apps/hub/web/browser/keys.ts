@@ -32,7 +32,7 @@ const isTyping = (target: EventTarget | null): boolean =>
   !(target instanceof HTMLInputElement && target.type === 'checkbox')
 
 function goByLetter(letter: string): boolean {
-  const name = pageNames.find(each => sitePages[each].key === letter && missingKey(each, may) === null)
+  const name = pageNames.find(each => sitePages[each].key === letter && missingKey(each, may) === undefined)
   if (name === undefined) return false
   goTo(hrefTo(name))
   return true

@@ -61,7 +61,7 @@ const present = (row: Row, userId: string): SavedView => ({
 
 /** A page that went out of the site map, or that the caller may not see, has no views. */
 const isSeen = ({ caller }: RouteContext, page: string): boolean =>
-  Object.hasOwn(sitePages, page) && missingKey(page as PageName, key => caller.permissions.has(key)) === null
+  Object.hasOwn(sitePages, page) && missingKey(page as PageName, key => caller.permissions.has(key)) === undefined
 
 /** The caller's own views and those that others share, of pages that the caller may see; the own ones first. */
 export async function savedViewsOf(context: RouteContext): Promise<SavedView[]> {
@@ -115,7 +115,7 @@ async function auditShared(tx: Tx, context: RouteContext, before: Row | null, af
 export async function putSavedView(context: RouteContext, id: string, input: SavedViewInput): Promise<SavedView> {
   const { hub, companyId, caller } = context
   const missing = missingKey(input.page, key => caller.permissions.has(key))
-  if (missing !== null) throw permissionDenied(missing)
+  if (missing !== undefined) throw permissionDenied(missing)
   if (input.shared && !caller.permissions.has(SHARE_KEY)) throw permissionDenied(SHARE_KEY)
   const query = viewQuery(input.query)
   if (query.length > VIEW_QUERY_CHARS_MAX) throw invalidField('query', 'length_max', { max: VIEW_QUERY_CHARS_MAX })

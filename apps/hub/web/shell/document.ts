@@ -127,7 +127,7 @@ async function firstView(
   if (name === null) return null
   try {
     const missing = missingKey(page.name, key => guest.caller.permissions.has(key))
-    if (missing !== null) throw permissionDenied(missing)
+    if (missing !== undefined) throw permissionDenied(missing)
     const { companyId } = company
     const { permissions } = guest.caller
     const made = await views.get({ name, companyId, search: params, permissions, wanted: 'at_hand' })
@@ -204,7 +204,7 @@ export async function documentResponse(
       : encoding === 'gzip'
         ? gzipSync(text, { level: 5 })
         : text
-  const isRefused = missingKey(page.name, key => permissions.has(key)) !== null
+  const isRefused = missingKey(page.name, key => permissions.has(key)) !== undefined
   return new Response(typeof body === 'string' ? body : new Uint8Array(body), {
     status: isRefused ? 403 : 200,
     headers: { ...pageHeaders(language), ...(encoding === null ? {} : { 'Content-Encoding': encoding }) },

@@ -13,7 +13,7 @@ export const shellWords = {
   company: { en: 'Company', vi: 'Công ty' },
   sign_out: { en: 'Sign out', vi: 'Đăng xuất' },
   tokens: { en: 'API tokens', vi: 'API token' },
-  two_factor: { en: 'Two-factor authentication', vi: 'Xác thực hai yếu tố' },
+  two_factor: { en: 'Two-factor login', vi: 'Xác thực hai yếu tố' },
   api_documents: { en: 'API documentation', vi: 'Tài liệu API' },
   account: { en: 'Account', vi: 'Tài khoản' },
   section_monitoring: { en: 'Monitoring', vi: 'Giám sát' },
@@ -59,7 +59,7 @@ export const shellWords = {
   page_resources: { en: 'Resources', vi: 'Tài nguyên' },
   page_resource: { en: 'Resource', vi: 'Tài nguyên' },
   page_iac: { en: 'Manifests', vi: 'Manifest' },
-  page_iac_run: { en: 'Run of manifests', vi: 'Lượt chạy manifest' },
+  page_iac_run: { en: 'Run', vi: 'Lượt chạy' },
   page_approvals: { en: 'Approvals', vi: 'Phê duyệt' },
   page_silences: { en: 'Silences', vi: 'Tắt tiếng' },
 

@@ -52,7 +52,7 @@ function CurrentPage() {
   }, [name, tries.value])
   if (page === null || name === undefined) return <Fault fault={notFound} />
   const missing = missingKey(name, may)
-  if (missing !== null) return <NoPermission permission={missing} />
+  if (missing !== undefined) return <NoPermission permission={missing} />
   const Page = loaded.get(name)
   if (Page !== undefined) return <Page key={JSON.stringify(page)} />
   return failed === name ? <Fault fault={notLoaded} onRetry={() => tries.value++} /> : <Skeleton />

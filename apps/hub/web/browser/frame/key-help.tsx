@@ -1,7 +1,7 @@
 // The list of all keys, and the switch for those that are a single character. It takes all that pages share, or the
 // bundler would make a file of what it does without, for every page to load.
 import '../view.ts'
-import { pageNames, sitePages } from '../../address/site-map.ts'
+import { missingKey, pageNames, sitePages } from '../../address/site-map.ts'
 import { keyWords } from '../../words/keys.ts'
 import { shellWords } from '../../words/shell.ts'
 import { Dialog } from '../parts/dialog.tsx'
@@ -17,8 +17,8 @@ type Section = readonly [title: string, lines: readonly Line[]]
 
 const pageLines = (): Line[] =>
   pageNames.flatMap((name): Line[] => {
-    const { key, permissions } = sitePages[name]
-    return key === null || !permissions.every(may) ? [] : [[['g', key], shell(`page_${name}`)]]
+    const { key } = sitePages[name]
+    return key === undefined || missingKey(name, may) !== undefined ? [] : [[['g', key], shell(`page_${name}`)]]
   })
 
 const sections = (): readonly Section[] => [

@@ -9,7 +9,7 @@ import { may, textsOf } from '../session.ts'
 const t = textsOf(shellWords)
 const isOpen = signal(false)
 
-const isSeen = (name: PageName): boolean => missingKey(name, may) === null
+const isSeen = (name: PageName): boolean => missingKey(name, may) === undefined
 const sections = ['monitoring', 'security', 'infrastructure'] as const
 
 export const MenuButton = () => (
@@ -41,7 +41,7 @@ function PageLink({ name }: { readonly name: PageName }) {
     <a
       href={hrefTo(name)}
       aria-current={isCurrent(name) ? 'page' : undefined}
-      title={key === null ? undefined : `g ${key}`}
+      title={key && `g ${key}`}
       onClick={() => {
         isOpen.value = false
       }}

@@ -45,12 +45,12 @@ const leadTo = (kind: Kind, text: string, href: string, more: Partial<Command> =
 })
 
 /** Pages that need no object, also those that stand in no navigation. */
-const isSeen = (name: PageName): boolean => !sitePages[name].path.includes(':') && missingKey(name, may) === null
+const isSeen = (name: PageName): boolean => !sitePages[name].path.includes(':') && missingKey(name, may) === undefined
 
 const pages = (): Command[] => [
   ...pageNames.filter(isSeen).map(name => {
     const { key } = sitePages[name]
-    return leadTo('page', shell(`page_${name}`), hrefTo(name), key === null ? {} : { about: `g ${key}` })
+    return leadTo('page', shell(`page_${name}`), hrefTo(name), key === undefined ? {} : { about: `g ${key}` })
   }),
   ...(isSeen('servers')
     ? [leadTo('page', t('page_map'), hrefTo('servers', {}, { view: 'map', group: 'dc,role' }))]
