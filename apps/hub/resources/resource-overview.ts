@@ -48,7 +48,8 @@ type Asker = Pick<RouteContext, 'hub' | 'companyId' | 'language'> & {
   readonly caller: { readonly permissions: Pick<ReadonlySet<string>, 'has'> }
 }
 
-export async function resourcesOverview({ hub, caller, companyId, language }: Asker) {
+/** The counts and problems themselves: whoever shows them says the texts in a language (`conditionText`). */
+export async function readOverview({ hub, caller, companyId }: Omit<Asker, 'language'>) {
   const { db } = hub.database
   const kinds = [...hub.kinds.values()].filter(info => info.isResource && caller.permissions.has(info.permissions.view))
   if (kinds.length === 0) return { kinds: [], problems: [] }
@@ -71,10 +72,20 @@ export async function resourcesOverview({ hub, caller, companyId, language }: As
   ])
   return {
     kinds: [...counted],
-    problems: problems.flatMap(({ detail, since, ...rest }) => {
+    problems: problems.flatMap(({ since, ...rest }) => {
       const info = hub.kinds.get(rest.kind)
-      if (!info) return []
-      return [{ ...rest, message: conditionText(info, rest.code, detail, language), since: new Date(since) }]
+      return info ? [{ ...rest, info, since: new Date(since) }] : []
     }),
+  }
+}
+
+export async function resourcesOverview({ language, ...asker }: Asker) {
+  const { kinds, problems } = await readOverview(asker)
+  return {
+    kinds,
+    problems: problems.map(({ info, detail, ...rest }) => ({
+      ...rest,
+      message: conditionText(info, rest.code, detail, language),
+    })),
   }
 }

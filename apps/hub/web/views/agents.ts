@@ -10,7 +10,7 @@ import { matchesFilter, parseFilter } from '../address/filter-language.ts'
 import { sitePages } from '../address/site-map.ts'
 import type { Connectivity } from '../live/fleet.ts'
 import { type AgentSays, type SaysRow, saysOf } from './agent-says.ts'
-import type { View, ViewContext } from './view.ts'
+import { askedOffset, type View, type ViewContext } from './view.ts'
 
 const WINDOW = 60
 /** The limit of servers of a company with room for agents that were revoked. */
@@ -133,7 +133,7 @@ export const agentsView: View<AgentsView> = {
         terms,
       ),
     )
-    const offset = Math.min(Math.max(0, Math.floor(Number(param('offset')) || 0)), Math.max(0, matching.length - 1))
+    const offset = Math.min(askedOffset(param('offset')), Math.max(0, matching.length - 1))
     return {
       total: all.length,
       matching: matching.length,

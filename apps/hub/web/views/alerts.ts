@@ -13,7 +13,7 @@ import { sitePages } from '../address/site-map.ts'
 import { type AlertRow, alertColumns, alertJoins } from '../live/active-alerts.ts'
 import { alertWeeks, type DayCounts, isWeekKey } from '../live/alert-weeks.ts'
 import { scopeOfFilter } from './filter-scope.ts'
-import type { View, ViewContext } from './view.ts'
+import { askedOffset, type View, type ViewContext } from './view.ts'
 
 /** Some screens, so that the next rows are there before one has scrolled to them. */
 const WINDOW = 120
@@ -316,7 +316,7 @@ export const alertsView: View<AlertsView> = {
       alertWeeks(context.hub, context.companyId, 'severity'),
       groupsBy(context, matching),
     ])
-    const offset = Math.min(Math.max(0, Math.floor(Number(param('offset')) || 0)), Math.max(0, matching.length - 1))
+    const offset = Math.min(askedOffset(param('offset')), Math.max(0, matching.length - 1))
     const counts = { critical: 0, warning: 0, info: 0 }
     for (const row of all) counts[row.severity]++
     return {

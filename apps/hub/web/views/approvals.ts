@@ -10,7 +10,7 @@ import { approvalTickets } from '../../platform/db/schema-iac.ts'
 import { uuidList } from '../../platform/db/transaction.ts'
 import { sitePages } from '../address/site-map.ts'
 import type { ApprovalRow, ApprovalsView } from './manifest-pages.ts'
-import type { View, ViewContext } from './view.ts'
+import { askedOffset, type View, type ViewContext } from './view.ts'
 
 const WINDOW = 60
 
@@ -62,7 +62,7 @@ export const approvalsView: View<ApprovalsView> = {
   async make(context) {
     const { hub, companyId, param } = context
     const { db } = hub.database
-    const offset = Math.max(0, Math.floor(Number(param('offset')) || 0))
+    const offset = askedOffset(param('offset'))
     const { total, rows } = await ticketsOf(context, param('past') !== '', offset)
     const [names, loaded] = await Promise.all([namesOf(context, rows), loadTickets(db, rows)])
     const lookup = new PeopleLookup(db, companyId)

@@ -7,7 +7,7 @@ import { type CheckType, checks } from '../../platform/db/schema.ts'
 import { matchesFilter, parseFilter } from '../address/filter-language.ts'
 import { sitePages } from '../address/site-map.ts'
 import { type CheckDay, dayOf, metricsOfCheck, readDay, worstDay } from './check-day.ts'
-import type { View, ViewContext } from './view.ts'
+import { askedOffset, type View, type ViewContext } from './view.ts'
 
 const WINDOW = 60
 /** More than a company may have. */
@@ -87,7 +87,7 @@ async function shownChecks(context: ViewContext) {
       terms,
     ),
   )
-  const offset = Math.min(Math.max(0, Math.floor(Number(param('offset')) || 0)), Math.max(0, matching.length - 1))
+  const offset = Math.min(askedOffset(param('offset')), Math.max(0, matching.length - 1))
   const shown = matching.slice(offset, offset + WINDOW)
   return { total: stored.length, matching: matching.length, offset, shown, failing }
 }

@@ -5,7 +5,7 @@ import { all, cellConditions } from '../../security/findings/finding-filter.ts'
 import { hiddenKinds } from '../../security/findings/hidden-kinds.ts'
 import { sitePages } from '../address/site-map.ts'
 import { SEES_KINDS } from './findings.ts'
-import type { View, ViewContext } from './view.ts'
+import { askedOffset, type View, type ViewContext } from './view.ts'
 
 const WINDOW = 60
 const NAMES_SHOWN = 3
@@ -76,7 +76,7 @@ export const exceptionsView: View<ExceptionsView> = {
     const isSeen = all([sql`true`, ...cellConditions({ hidden_kinds: hiddenKinds({ permissions: { has: may } }) })])
     const when = ofTime(param('past') !== '')
     const total = await countOf(context, when)
-    const offset = Math.min(Math.max(0, Math.floor(Number(param('offset')) || 0)), Math.max(0, total - 1))
+    const offset = Math.min(askedOffset(param('offset')), Math.max(0, total - 1))
     const rows = await hub.database.db.execute<Stored>(sql`
       select e.id, e.type, e.status, e.reason, e.finding_count, e.requested_by, asked.name as requester,
         decided.name as decider, e.requested_at, e.expires_at, e.changing,

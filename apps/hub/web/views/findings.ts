@@ -16,7 +16,7 @@ import { hiddenKinds } from '../../security/findings/hidden-kinds.ts'
 import { findingCounts, matcherState } from '../../security/findings/overview.ts'
 import { type FilterTerm, parseFilter, vulnerabilityName } from '../address/filter-language.ts'
 import { sitePages } from '../address/site-map.ts'
-import type { View, ViewContext } from './view.ts'
+import { askedOffset, type View, type ViewContext } from './view.ts'
 
 const WINDOW = 120
 /** The most findings that a selection of all that match names: a request for an exception takes no more. */
@@ -219,7 +219,7 @@ export const findingsView: View<FindingsView> = {
   async make(context) {
     const { hub, companyId, param } = context
     const { db } = hub.database
-    const asked = Math.max(0, Math.floor(Number(param('offset')) || 0))
+    const asked = askedOffset(param('offset'))
     const [counts, scans, matcher, window] = await Promise.all([
       findingCounts(db, companyId),
       context.scans.of(companyId),

@@ -14,7 +14,7 @@ import {
   serverFacets,
   toServerRow,
 } from './servers.ts'
-import type { View, ViewContext } from './view.ts'
+import { askedOffset, type View, type ViewContext } from './view.ts'
 
 const GROUPS_MAX = 500
 const WINDOW = 60
@@ -197,7 +197,7 @@ export const mapCellsView: View<MapCellsView> = {
   params: ['q', 'group', 'fill', 'offset'],
   async make(context) {
     const { keys, values, shown } = await shownMap(context)
-    const wanted = Math.max(0, Math.floor(Number(context.param('offset')) || 0))
+    const wanted = askedOffset(context.param('offset'))
     const offset = Math.min(wanted, Math.max(0, shown.servers.length - 1))
     return {
       order: shown.order,

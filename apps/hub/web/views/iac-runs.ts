@@ -9,7 +9,7 @@ import { isUuid } from '../../platform/http/request-schema.ts'
 import { parseFilter } from '../address/filter-language.ts'
 import { sitePages } from '../address/site-map.ts'
 import type { IacRunsView, IacRunView, RunSummary } from './manifest-pages.ts'
-import type { View } from './view.ts'
+import { askedOffset, type View } from './view.ts'
 
 const WINDOW = 60
 const RUN_STATES = ['planned', 'invalid', 'applied', 'partially-applied'] as const
@@ -42,7 +42,7 @@ export const iacRunsView: View<IacRunsView> = {
   async make({ hub, companyId, param }) {
     const { db } = hub.database
     const where = and(eq(iacRuns.companyId, companyId), conditionOf(param('q')))
-    const offset = Math.max(0, Math.floor(Number(param('offset')) || 0))
+    const offset = askedOffset(param('offset'))
     const [rows, [counted]] = await Promise.all([
       db
         .select(shortColumns)

@@ -1,7 +1,8 @@
 // The kinds of resources of a company: how many of each, in which health, and what is wrong with any of them.
 
 import { kinds } from '../../kinds.ts'
-import { resourcesOverview } from '../../resources/resource-overview.ts'
+import { conditionText } from '../../resources/conditions.ts'
+import { readOverview } from '../../resources/resource-overview.ts'
 import type { InfrastructureView, KindCounts, ResourceProblem } from './resource-pages.ts'
 import type { View } from './view.ts'
 
@@ -12,23 +13,20 @@ export const infrastructureView: View<InfrastructureView> = {
   permissions: [],
   optional: RESOURCE_KEYS,
   params: [],
+  // All rows of all kinds are counted.
+  ageMs: 10_000,
   async make({ hub, companyId, may }) {
-    const caller = { permissions: { has: may } }
-    const [en, vi] = await Promise.all([
-      resourcesOverview({ hub, companyId, caller, language: 'en' }),
-      resourcesOverview({ hub, companyId, caller, language: 'vi' }),
-    ])
-    const counts = new Map(en.kinds.map(each => [each.kind, each]))
-    const vietnamese = new Map(vi.problems.map(({ kind, id, code, message }) => [`${kind} ${id} ${code}`, message]))
+    const { kinds: counted, problems } = await readOverview({ hub, companyId, caller: { permissions: { has: may } } })
+    const counts = new Map(counted.map(each => [each.kind, each]))
     return {
       kinds: kinds.flatMap(({ info }): KindCounts[] => {
         const found = counts.get(info.kind)
         return found ? [{ ...found, title: info.title.many, isPart: info.parent !== null }] : []
       }),
-      problems: en.problems.flatMap(({ kind, id, name, code, severity, message, since }): ResourceProblem[] => {
+      problems: problems.flatMap(({ info, kind, id, name, code, severity, detail, since }): ResourceProblem[] => {
         if (severity === 'info') return []
-        const messages = { en: message, vi: vietnamese.get(`${kind} ${id} ${code}`) ?? message }
-        return [{ kind, id, name, severity, sinceMs: since.getTime(), message: messages }]
+        const message = { en: conditionText(info, code, detail, 'en'), vi: conditionText(info, code, detail, 'vi') }
+        return [{ kind, id, name, severity, sinceMs: since.getTime(), message }]
       }),
     }
   },

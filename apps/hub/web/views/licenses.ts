@@ -7,7 +7,7 @@ import { quotaOf } from '../../licenses/licenses.ts'
 import { licenses, servers } from '../../platform/db/schema.ts'
 import { matchesFilter, parseFilter } from '../address/filter-language.ts'
 import { sitePages } from '../address/site-map.ts'
-import type { View } from './view.ts'
+import { askedOffset, type View } from './view.ts'
 
 const WINDOW = 60
 /** The newest of a company: older ones are found over the API. */
@@ -65,7 +65,7 @@ export const licensesView: View<LicensesView> = {
     const matching = all.filter(({ name, hint, serverName, status }) =>
       matchesFilter({ words: [name, hint, serverName], values: { status } }, terms),
     )
-    const offset = Math.min(Math.max(0, Math.floor(Number(param('offset')) || 0)), Math.max(0, matching.length - 1))
+    const offset = Math.min(askedOffset(param('offset')), Math.max(0, matching.length - 1))
     return {
       total: all.length,
       matching: matching.length,

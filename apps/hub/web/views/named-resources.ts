@@ -37,6 +37,8 @@ export const resourceChoicesView: View<ResourceChoicesView> = {
   permissions: [],
   optional: NAME_KEYS,
   params: ['kind', 'search'],
+  // A form that is open keeps asking, and a text that few names hold is looked for in all of them.
+  ageMs: 30_000,
   async make({ hub, companyId, may, param }) {
     const info = hub.kinds.get(param('kind'))
     if (info === undefined || !may(info.permissions.view)) return { choices: [] }

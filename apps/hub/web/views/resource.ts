@@ -9,7 +9,7 @@ import { type Found, findRow } from '../../resources/resource-rows.ts'
 import { presentOne } from '../../resources/resource-show.ts'
 import { NAME_KEYS, namesOf } from './named-resources.ts'
 import { fieldsOf, formFieldsOf, partsOf, shownKind } from './resource-fields.ts'
-import type { ResourceChange, ResourceCondition, ResourceView } from './resource-pages.ts'
+import type { NamedResource, ResourceChange, ResourceCondition, ResourceView } from './resource-pages.ts'
 import type { View, ViewContext } from './view.ts'
 
 const CHANGES_SHOWN = 20
@@ -19,20 +19,24 @@ const APART = new Set([
   ...['updated_at', 'deleted_at', 'conditions', 'drift', 'last_run', 'last_runs', 'name', 'owner_team'],
 ])
 
+const ms = (text: unknown): number => new Date(String(text)).getTime()
+
 /** As JSON has them: a date is a text. */
 const plain = (value: unknown): Record<string, unknown> => JSON.parse(JSON.stringify(value))
 
-async function conditions({ hub, companyId }: ViewContext, kind: Kind, id: string): Promise<ResourceCondition[]> {
-  const { db } = hub.database
-  const [en, vi] = await Promise.all([
-    conditionsOf(db, kind.info, companyId, [id], 'en'),
-    conditionsOf(db, kind.info, companyId, [id], 'vi'),
-  ])
-  const vietnamese = new Map((vi.get(id) ?? []).map(({ code, message }) => [code, message]))
-  return (en.get(id) ?? []).map(({ code, severity, message, since }) => ({
-    ...{ code, severity, sinceMs: since.getTime() },
-    message: { en: message, vi: vietnamese.get(code) ?? message },
-  }))
+type Condition = { code: string; severity: ResourceCondition['severity']; message: string; since: string }
+
+/** Those of the answer, which has them in English, in both languages. */
+async function inBothLanguages({ hub, companyId }: ViewContext, kind: Kind, id: string, english: readonly Condition[]) {
+  if (english.length === 0) return []
+  const vi = (await conditionsOf(hub.database.db, kind.info, companyId, [id], 'vi')).get(id) ?? []
+  const vietnamese = new Map(vi.map(({ code, message }) => [code, message]))
+  return english.map(
+    ({ code, severity, message, since }): ResourceCondition => ({
+      ...{ code, severity, sinceMs: ms(since) },
+      message: { en: message, vi: vietnamese.get(code) ?? message },
+    }),
+  )
 }
 
 type AuditRow = { id: string; created_at: string; actor_name: string | null; action: string; changes: AuditChanges }
@@ -65,7 +69,8 @@ async function named(context: ViewContext, kind: Kind, row: Found, values: Reado
   return { names, parent: names.find(each => each.kind === parentKind && each.id === parentId) ?? null }
 }
 
-const ms = (text: unknown): number => new Date(String(text)).getTime()
+const ownerOf = ({ owner_id: id, owner_name: name }: Found): NamedResource[] =>
+  id === null || name === null ? [] : [{ id, kind: 'team', name }]
 
 type Run = { id: string; action: string; state: string; queued_at: string; error: string | null }
 
@@ -89,7 +94,7 @@ export const resourceView: View<ResourceView> = {
     const [{ names, parent }, paths, open, changes] = await Promise.all([
       named(context, kind, row, values),
       pathsOf(db, hub.kinds, companyId, info.kind, [row.id]),
-      conditions(context, kind, row.id),
+      inBothLanguages(context, kind, row.id, shown.conditions as Condition[]),
       changesOf(context, kind, row.id),
     ])
     return {
@@ -101,7 +106,9 @@ export const resourceView: View<ResourceView> = {
       path: paths.get(row.id) ?? '',
       mayManage: mayManage && !kind.without.includes('change'),
       mayDelete: mayManage && !kind.without.includes('delete'),
-      ...{ fields, form: formFieldsOf(kind), values, names, conditions: open, changes },
+      ...{ fields, form: formFieldsOf(kind), values, conditions: open, changes },
+      // The owner is named in the answer of the API too, whoever may see teams.
+      names: [...names, ...ownerOf(row)],
       derived: Object.fromEntries(members.filter(([name]) => !own.has(name) && !APART.has(name))),
       drift: row.drift,
       runs: (shown.last_runs as Run[]).map(({ id, action, state, queued_at, error }) => ({

@@ -12,7 +12,7 @@ import { sitePages } from '../address/site-map.ts'
 import { NAME_KEYS, namesOf } from './named-resources.ts'
 import { fieldsOf, formFieldsOf, shownKind } from './resource-fields.ts'
 import type { FieldForm, NamedResource, ResourceColumn, ResourceRow, ResourcesView } from './resource-pages.ts'
-import type { View, ViewContext } from './view.ts'
+import { askedOffset, type View, type ViewContext } from './view.ts'
 
 const WINDOW = 60
 /** Columns of a kind's own, beside those of all kinds. */
@@ -96,11 +96,11 @@ export const resourcesView: View<ResourcesView> = {
     const parent = await parentOf(context, kind)
     const isTrash = param('trash') !== '' && mayManage
     const sort = param('sort')
-    const offset = Math.max(0, Math.floor(Number(param('offset')) || 0))
+    const offset = askedOffset(param('offset'))
     const given = {
       ...givenBy(kind, parseFilter(param('q'))),
       ...(parent === null ? {} : { parent_id: parent.id }),
-      ...(sort in kind.sorts ? { sort } : {}),
+      ...(Object.hasOwn(kind.sorts, sort) ? { sort } : {}),
     }
     const { rows: found, total } = await readKind(kind, hub, companyId, given, isTrash, { limit: WINDOW, offset })
     const presented = await presentList(kind, { hub, companyId }, found)

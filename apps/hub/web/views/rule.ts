@@ -9,7 +9,7 @@ import { alertsOfRule, silencesOfRule, versionsOfRule } from '../../rules/rule-p
 import type { FleetServer } from '../live/fleet.ts'
 import { type Decision, decisionOfRule, decisionOfSeries } from './decision.ts'
 import { type RuleRow, ruleActivity, toRuleRow } from './rules.ts'
-import type { View } from './view.ts'
+import { askedOffset, type View } from './view.ts'
 
 /** Servers of a page whose collector is asked what the rule does on them. */
 const SERVERS_SHOWN = 15
@@ -143,7 +143,7 @@ export const ruleView: View<RuleView> = {
     const ids = new Set(scope.server_ids)
     const covered = fleet.filter(server => isCovered(scope, ids, server))
     const uncovered = fleet.filter(server => !isCovered(scope, ids, server))
-    const offset = Math.min(Math.max(0, Math.floor(Number(param('offset')) || 0)), Math.max(0, covered.length - 1))
+    const offset = Math.min(askedOffset(param('offset')), Math.max(0, covered.length - 1))
     const shown = covered.slice(offset, offset + SERVERS_SHOWN)
     const isRunning = record.rule.enabled && record.rule.kind !== 'agent_down'
     const now = await Promise.all(shown.map(server => (isRunning ? askOf(hub, companyId, server.id, id) : null)))

@@ -10,7 +10,7 @@ import { alertsOpenedSince, type RuleRow as RuleRecord, rulesOf } from '../../ru
 import { type Filtered, matchesFilter, parseFilter } from '../address/filter-language.ts'
 import { sitePages } from '../address/site-map.ts'
 import { RecentValues } from '../live/recent-values.ts'
-import type { View } from './view.ts'
+import { askedOffset, type View } from './view.ts'
 
 /** More than a company usually has; the rest comes as one scrolls. */
 const WINDOW = 100
@@ -174,7 +174,7 @@ export const rulesView: View<RulesView> = {
       all.filter(row => matchesFilter(filtered(row), terms)),
       param('sort'),
     )
-    const wanted = Math.max(0, Math.floor(Number(param('offset')) || 0))
+    const wanted = askedOffset(param('offset'))
     const offset = Math.min(wanted, Math.max(0, matching.length - 1))
     return {
       total: all.length,

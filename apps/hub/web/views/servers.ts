@@ -10,7 +10,7 @@ import type { Connectivity, FleetServer } from '../live/fleet.ts'
 import type { LiveServer } from '../live/live-servers.ts'
 import type { CollectorState, ServerValues } from '../live/newest-values.ts'
 import { scopeOfFilter } from './filter-scope.ts'
-import type { View, ViewContext } from './view.ts'
+import { askedOffset, type View, type ViewContext } from './view.ts'
 
 /** How many rows one answer has: some screens, so that the next ones are there before one has scrolled to them. */
 const WINDOW = 120
@@ -292,7 +292,7 @@ export const serversView: View<ServersView> = {
   async make(context) {
     const { param } = context
     const { servers, collector, metrics, matching } = await listedServers(context)
-    const wanted = Math.max(0, Math.floor(Number(param('offset')) || 0))
+    const wanted = askedOffset(param('offset'))
     const offset = Math.min(wanted, Math.max(0, matching.length - 1))
     return {
       counts: serverCounts(servers),

@@ -8,7 +8,7 @@ import { ofStatus, statusOf } from '../../silences/silence-list.ts'
 import type { SilenceStatus } from '../../silences/silence-response.ts'
 import { sitePages } from '../address/site-map.ts'
 import { silencesMeeting } from './silence-filter.ts'
-import type { View, ViewContext } from './view.ts'
+import { askedOffset, type View, type ViewContext } from './view.ts'
 
 const WINDOW = 60
 
@@ -123,7 +123,7 @@ export const silencesView: View<SilencesView> = {
   async make(context) {
     const { hub, param } = context
     const { total, matching } = await countSilences(context)
-    const offset = Math.min(Math.max(0, Math.floor(Number(param('offset')) || 0)), Math.max(0, matching - 1))
+    const offset = Math.min(askedOffset(param('offset')), Math.max(0, matching - 1))
     const shown = await shownSilences(context, offset)
     const details = await detailsOf(
       context,

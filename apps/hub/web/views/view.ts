@@ -43,3 +43,9 @@ export type View<T = unknown> = {
   /** A value of JSON. Throws ApiError, as a route does: 404 for what the company does not have. */
   readonly make: (context: ViewContext) => Promise<T>
 }
+
+/** More rows than any list has, and a number that the database takes. */
+const OFFSET_MAX = 1_000_000_000
+
+/** Where a window begins, as the address says. */
+export const askedOffset = (text: string): number => Math.min(OFFSET_MAX, Math.max(0, Math.floor(Number(text) || 0)))
