@@ -182,22 +182,18 @@ const TAKEN_RUNS_MAX = 32
 const UNIQUE_VIOLATION = '23505'
 
 /**
- * Runs an act of one transaction again when a unique index refuses what another transaction was faster to write: the
- * next run finds that, and says so or goes on from it. For acts that look for what is there before they write.
+ * A transaction that is run again when a unique index refuses what another one was faster to write: the next run finds
+ * that, and says so or goes on from it. For acts that look for what is there before they write.
  */
-async function unlessTaken<T>(act: () => Promise<T>): Promise<T> {
+export async function inTransactionUnlessTaken<T>(db: Db, work: (tx: Tx) => Promise<T>): Promise<T> {
   for (let run = 1; ; run++)
     try {
-      return await act()
+      return await inTransaction(db, work)
     } catch (error) {
       if (run === TAKEN_RUNS_MAX || sqlState(error) !== UNIQUE_VIOLATION) throw error
       await beforeRun(2)
     }
 }
-
-/** A transaction that is run again when another one was faster to write what it writes (`unlessTaken`). */
-export const inTransactionUnlessTaken = <T>(db: Db, work: (tx: Tx) => Promise<T>): Promise<T> =>
-  unlessTaken(() => inTransaction(db, work))
 
 /** Thrown to roll a trial back. */
 class TrialEnd<T> extends Error {
