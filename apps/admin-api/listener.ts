@@ -1,13 +1,12 @@
 // Where the admin API is served: on the internal network (loopback unless told otherwise), over TLS where a certificate
 // is configured (document 3 "Authentication"; decision G-15).
-import { readFileSync } from 'node:fs'
-import { createSecureContext } from 'node:tls'
 import { splitAddress, urlOf } from '../../core/config/address.ts'
 import { fetchHandler } from '../http/fetch-handler.ts'
 import type { Refusal } from '../http/http-connection.ts'
-import { assertPortIsFree, type Certificate, listenHttp } from '../http/http-listener.ts'
+import { assertPortIsFree, listenHttp } from '../http/http-listener.ts'
 import { IDLE_SECONDS } from '../http/idle-seconds.ts'
 import { serveAddress } from '../http/serve-address.ts'
+import { readCertificate } from '../process/certificate-files.ts'
 import { errorResponse } from './admin-error.ts'
 
 type AdminListener = {
@@ -26,14 +25,6 @@ type Listening = {
   readonly 'tls.key_file': string | null
 }
 
-function certificateOf(config: Listening): Certificate | null {
-  const [certFile, keyFile] = [config['tls.cert_file'], config['tls.key_file']]
-  if (certFile === null || keyFile === null) return null
-  const certificate = { cert: readFileSync(certFile, 'utf8'), key: readFileSync(keyFile, 'utf8') }
-  createSecureContext(certificate)
-  return certificate
-}
-
 const refuse = ({ status, message }: Refusal): Response =>
   status === 500 ? errorResponse('unavailable', 'unexpected fault', 500) : errorResponse('bad_request', message, status)
 
@@ -43,7 +34,7 @@ export function startAdminListener(
   handle: (request: Request) => Response | Promise<Response>,
 ): AdminListener {
   const { hostname, port } = splitAddress(config['admin.listen'])
-  const certificate = certificateOf(config)
+  const certificate = readCertificate(config)
   const scheme = certificate ? 'https' : 'http'
   const listener = serveAddress('admin.listen', config['admin.listen'], () => {
     if (certificate) assertPortIsFree(hostname, port)
@@ -59,7 +50,7 @@ export function startAdminListener(
   return {
     url: urlOf(scheme, hostname, listener.port),
     reloadCertificate: () => {
-      const next = certificateOf(config)
+      const next = readCertificate(config)
       if (next) listener.replaceCertificate(next)
     },
     stop: () => listener.stop(0),

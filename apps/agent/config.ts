@@ -21,6 +21,7 @@ import {
 import { type ConfigSources, resolveConfig } from '../../core/config/resolve.ts'
 import { DAY_MS, limits } from '../../core/limits.ts'
 import packageFile from '../../package.json' with { type: 'json' }
+import { authorityFaults } from '../process/certificate-files.ts'
 import { parseConfig } from '../process/config-file.ts'
 import { collectorUrlFault } from './transport/collector-address.ts'
 
@@ -151,6 +152,14 @@ function readPem(key: string, path: string | null, faults: ConfigFault[]): strin
   }
 }
 
+/** The authority that collector and matcher are verified by; null without one. */
+function readAuthority(config: { readonly 'tls.ca_file': string | null }, faults: ConfigFault[]): string | null {
+  const found = authorityFaults(config, 'tls.ca_file')
+  faults.push(...found)
+  const path = config['tls.ca_file']
+  return path === null || found.length > 0 ? null : readFileSync(path, 'utf8')
+}
+
 /** The public key of releases; a fault when the file holds anything but an Ed25519 key. */
 function readReleaseKey(path: string | null, faults: ConfigFault[]): string | null {
   const pem = readPem('update.public_key_file', path, faults)
@@ -232,7 +241,7 @@ export function resolveAgentOptions(sources: ConfigSources): { options: AgentOpt
     settings: settingsOf(config, faults),
     isCpuPerCore: config['collectors.cpu_per_core'],
     allowRemoteConfig: config.allow_remote_config,
-    caPem: readPem('tls.ca_file', config['tls.ca_file'], faults),
+    caPem: readAuthority(config, faults),
     renewPeriodMs: config.renew_period,
     logLevel: config['log.level'],
     scan: { matcherUrl, enrolCode: config['scan.enrol_code'], intervalMs: config['scan.interval'] },

@@ -28,7 +28,8 @@ import { resolveConfig } from '../../core/config/resolve.ts'
 import { DAY_MS, limits } from '../../core/limits.ts'
 import { trustedProxyFaults } from '../../core/network/trusted-proxies.ts'
 import { isUuid } from '../../core/series/uuid.ts'
-import { fileFaults, isMapping, withNestedListen } from '../process/config-file.ts'
+import { authorityFaults, certificateFaults } from '../process/certificate-files.ts'
+import { isMapping, withNestedListen } from '../process/config-file.ts'
 import { isClusterName, isDatabaseName } from './store/clickhouse/database-name.ts'
 import { parseRedisUrl, type RedisAddress } from './store/redis/redis-address.ts'
 
@@ -274,7 +275,10 @@ function agentApiFaults(config: Readonly<Record<string, unknown>>): ConfigFault[
 /** The address is a secret: its value is not repeated. */
 function redisFaults(config: Readonly<Record<string, unknown>>): ConfigFault[] {
   const files = ['redis.tls.ca_file', 'redis.tls.cert_file', 'redis.tls.key_file']
-  const faults = fileFaults(config, files)
+  const faults = [
+    ...authorityFaults(config, 'redis.tls.ca_file'),
+    ...certificateFaults(config, 'redis.tls.cert_file', 'redis.tls.key_file'),
+  ]
   const url = config['redis.url']
   const told = (message: string) => faults.push({ key: 'redis.url', value: '', message })
   if (config['bus.kind'] === 'redis' && url === null) told('is needed with bus.kind redis')
@@ -310,7 +314,7 @@ function crossFaults(config: Readonly<Record<string, unknown>>): ConfigFault[] {
   }
   both('tls.cert_file', 'tls.key_file')
   if ('update.manifest_file' in config) both('update.manifest_file', 'update.public_key_file')
-  faults.push(...plainFaults(config), ...fileFaults(config), ...agentApiFaults(config))
+  faults.push(...plainFaults(config), ...certificateFaults(config), ...agentApiFaults(config))
   const hubUrl = config['hub.url']
   const collectorId = config.collector_id
   if (typeof collectorId === 'string' && !isUuid(collectorId))

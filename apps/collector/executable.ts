@@ -1,7 +1,7 @@
 // What the collector's executables share around their wiring: the configuration, log and metrics.
-import { mkdirSync } from 'node:fs'
 import type { Logger } from 'pino'
 import type { ConfigFault } from '../../core/config/keys.ts'
+import { makeDataDirectory } from '../files/data-directory.ts'
 import { describeFault, readConfigFile } from '../process/config-file.ts'
 import { type AllCollectorConfig, allCollectorKeys, loadCollectorConfig } from './config.ts'
 import { type CollectorMetrics, type CollectorRole, createCollectorMetrics, createLogger } from './telemetry.ts'
@@ -28,7 +28,7 @@ export function openProcess(
 ): { readonly log: Logger; readonly metrics: CollectorMetrics } {
   const log = createLogger(config['log.level'], role)
   const metrics = createCollectorMetrics(productVersion, role)
-  mkdirSync(config.data_dir, { recursive: true, mode: 0o700 })
+  makeDataDirectory(config.data_dir)
   return { log, metrics }
 }
 

@@ -1,12 +1,11 @@
 // A listener of endpoints by path, for software that runs on many servers: routes, TLS, HTTP/1 and HTTP/2, and the one
 // place where errors become responses.
-import { readFileSync } from 'node:fs'
-import { createSecureContext } from 'node:tls'
 import type { Logger } from 'pino'
 import { isLoopback, splitAddress, urlOf } from '../../core/config/address.ts'
+import { readCertificate } from '../process/certificate-files.ts'
 import { ApiError, badRequest, errorResponse } from './api-error.ts'
 import { discardBody, isBrokenOff } from './body-limits.ts'
-import { assertPortIsFree, type Certificate, listenHttp } from './http-listener.ts'
+import { assertPortIsFree, listenHttp } from './http-listener.ts'
 import type { IncomingRequest } from './http-request.ts'
 import type { AnyResponse } from './http-response.ts'
 import { http2Connection } from './http2-connection.ts'
@@ -107,21 +106,18 @@ export function startEndpointListener(parts: EndpointListenerParts): EndpointLis
   const { config, endpoints } = parts
   const { hostname, port: configuredPort } = splitAddress(config.listen)
   const port = parts.port ?? configuredPort
-  const certFile = config['tls.cert_file']
-  const keyFile = config['tls.key_file']
-  const isTls = certFile !== null && keyFile !== null
+  const certificate = readCertificate(config)
+  const isTls = certificate !== null
   if (!isTls && !isLoopback(hostname) && !config['listen.insecure'])
     throw new Error(
       `cannot serve plain HTTP on ${config.listen}: it is no loopback address; set tls.cert_file and tls.key_file, or listen.insecure`,
     )
-  const readCertificate = (): Certificate | null =>
-    isTls ? { cert: readFileSync(certFile, 'utf8'), key: readFileSync(keyFile, 'utf8') } : null
   if (parts.port === undefined) claimPort(hostname, port)
   const listener = listenHttp({
     hostname,
     port,
     reusePort: parts.isPortShared,
-    certificate: readCertificate(),
+    certificate,
     http2: http2Connection,
     idleSeconds: IDLE_SECONDS.agents,
     ...(config.connections_max === undefined ? {} : { connectionsMax: config.connections_max }),
@@ -139,11 +135,9 @@ export function startEndpointListener(parts: EndpointListenerParts): EndpointLis
     url: urlOf(isTls ? 'https' : 'http', hostname, listener.port),
     port: listener.port,
     reloadCertificate: async () => {
-      const next = readCertificate()
-      if (!next) return
-      // Checked before the old listener closes: a bad file must not end the service.
-      createSecureContext(next)
-      listener.replaceCertificate(next)
+      // Checked before the old one goes: a bad file must not end the service.
+      const next = readCertificate(config)
+      if (next) listener.replaceCertificate(next)
     },
     stop: () => listener.stop(STOP_GRACE_MS),
   }

@@ -1,12 +1,13 @@
 // Starts a hub: database, services, listeners. Used by main.ts and by the all-in-one executable.
 
 import { randomBytes, randomUUID } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { sql } from 'drizzle-orm'
 import type { Logger } from 'pino'
 import { splitAddress } from '../../core/config/address.ts'
 import { answersToHost, hostRefusal } from '../../core/network/host-header.ts'
+import { makeDataDirectory } from '../files/data-directory.ts'
 import { syncPath, writeNewFile } from '../files/replace-file.ts'
 import { FixedWindows } from '../http/fixed-windows.ts'
 import type { IncomingRequest } from '../http/http-request.ts'
@@ -74,7 +75,7 @@ async function loadSealer(config: HubConfig, database: Database): Promise<Sealer
   if (config.data_dir) {
     const path = join(config.data_dir, 'hub-secret.key')
     if (!existsSync(path)) {
-      mkdirSync(config.data_dir, { recursive: true, mode: 0o700 })
+      makeDataDirectory(config.data_dir)
       // What is sealed with it in the database outlives a power cut, and so must the key.
       writeNewFile(path, randomBytes(32).toString('hex'), { isDurable: true })
       syncPath(config.data_dir)

@@ -3,6 +3,7 @@ import { rmSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
 import type { ConfigFault } from '../../core/config/keys.ts'
 import { replaceFile } from '../files/replace-file.ts'
+import { certificateFaults } from '../process/certificate-files.ts'
 import { readConfigFile } from '../process/config-file.ts'
 import {
   addCompanyCommands,
@@ -127,7 +128,8 @@ async function migrate(command: Command): Promise<void> {
 
 function checkConfig(command: Command): void {
   const options = command.optsWithGlobals<GlobalOptions>()
-  const { faults } = configOf(options)
+  const { config, faults: ofKeys } = configOf(options)
+  const faults = [...ofKeys, ...certificateFaults(config)]
   if (faults.length > 0) throw new UsageError(faults.map(faultText).join('\n'))
   printer(options.json ?? false)({ result: 'the configuration is valid' })
 }

@@ -20,6 +20,7 @@ import { parseDuration, resolveConfig } from '../../core/config/resolve.ts'
 import { DAY_MS, limits } from '../../core/limits.ts'
 import { trustedProxyFaults } from '../../core/network/trusted-proxies.ts'
 import { isUuid } from '../../core/series/uuid.ts'
+import { certificateFaults } from '../process/certificate-files.ts'
 import { describeFault, fileFaults, readConfigFile, withNestedListen } from '../process/config-file.ts'
 import type { StateOptions } from './state/state-types.ts'
 import { SOURCE_NAMES, sourceNamed } from './vulndb/sources/catalogue.ts'
@@ -101,7 +102,7 @@ function crossFaults(config: Readonly<Record<string, unknown>>): ConfigFault[] {
   const faults: ConfigFault[] = []
   if ((config['tls.cert_file'] === null) !== (config['tls.key_file'] === null))
     faults.push({ key: 'tls.cert_file', value: '', message: 'and tls.key_file are given together or not at all' })
-  faults.push(...plainFaults(config), ...fileFaults(config, ['tls.cert_file', 'tls.key_file', 'db.public_key_file']))
+  faults.push(...plainFaults(config), ...certificateFaults(config), ...fileFaults(config, ['db.public_key_file']))
   const matcherId = config.matcher_id
   if (typeof matcherId === 'string' && !isUuid(matcherId))
     faults.push({

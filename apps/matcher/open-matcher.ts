@@ -1,6 +1,6 @@
 // A matcher on its data directory, from opening the files to serving: the executable and the all-in-one start the same.
-import { mkdirSync } from 'node:fs'
 import type { Logger } from 'pino'
+import { makeDataDirectory } from '../files/data-directory.ts'
 import { type MatcherConfig, stateOptionsOf } from './config.ts'
 import { startControl } from './control/control-server.ts'
 import { DatabaseLink } from './database-link.ts'
@@ -25,7 +25,7 @@ type Opening = {
 
 /** Throws when the data directory cannot be used, or an address cannot be served. */
 export async function openMatcher({ config, log, onFaults = () => {} }: Opening): Promise<OpenMatcher> {
-  mkdirSync(config.data_dir, { recursive: true, mode: 0o700 })
+  makeDataDirectory(config.data_dir)
   const metrics = createMatcherMetrics(productVersion)
   const state = openState(config.data_dir, stateOptionsOf(config, Date.now, log))
   const shared = { config, state, metrics, log, nowMs: Date.now }

@@ -43,11 +43,8 @@ export function withNestedListen(file: unknown): unknown {
   return { ...rest, ...(where === undefined ? {} : { listen: where }), ...dotted }
 }
 
-/** A wrong path of the certificate is a fault of the configuration. */
-export function fileFaults(
-  config: Readonly<Record<string, unknown>>,
-  keys: readonly string[] = ['tls.cert_file', 'tls.key_file'],
-): ConfigFault[] {
+/** A file that cannot be read is a fault of the configuration. */
+export function fileFaults(config: Readonly<Record<string, unknown>>, keys: readonly string[]): ConfigFault[] {
   const faults: ConfigFault[] = []
   for (const key of keys) {
     const value = config[key]

@@ -1,7 +1,9 @@
 // The folder that holds all data of a site: one process at a time, mode 0700, with its format and its secrets.
 import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, readFileSync, statfsSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { codeOf } from '../../core/config/address.ts'
 import { lockFile, type ProcessLock } from '../collector/store/process-lock.ts'
+import { directoryAdvice } from '../files/data-directory.ts'
 import { replaceFile } from '../files/replace-file.ts'
 
 const FORMAT_VERSION = 1
@@ -28,7 +30,7 @@ export function openDataDir(given: string): DataDir {
     chmodSync(path, 0o700)
   } catch (error) {
     if (error instanceof StartFault) throw error
-    throw new StartFault(`cannot use the data directory ${path}: ${reason(error)}`)
+    throw new StartFault(`cannot use the data directory ${path}: ${directoryAdvice(codeOf(error)) ?? reason(error)}`)
   }
   const lock = takeLock(path)
   try {

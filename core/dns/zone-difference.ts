@@ -21,17 +21,51 @@ export type ZoneDifference = {
 
 export const setKey = (name: string, type: string): string => `${name} ${type}`
 
+/**
+ * What a server makes of wildcards for a name that has no record of its own in force (RFC 4592): the values of the one
+ * at its closest encloser. A record that is disabled is asked for all the same, and this is the answer then.
+ */
+class Wildcards {
+  private readonly valuesOf = new Map<string, Set<string>>()
+  /** Names that the zone has: those of records in force, and all above them. */
+  private readonly nodes = new Set<string>(['@'])
+
+  constructor(records: readonly Intended[]) {
+    for (const { name, type, value, enabled } of records) {
+      if (!enabled) continue
+      const key = setKey(name, type)
+      this.valuesOf.set(key, (this.valuesOf.get(key) ?? new Set<string>()).add(value))
+      for (let node = name; node !== '@'; node = parentOf(node)) this.nodes.add(node)
+    }
+  }
+
+  isMade(name: string, type: string, value: string): boolean {
+    if (this.nodes.has(name)) return false
+    let encloser = parentOf(name)
+    while (!this.nodes.has(encloser)) encloser = parentOf(encloser)
+    const wildcard = encloser === '@' ? '*' : `*.${encloser}`
+    return this.valuesOf.get(setKey(wildcard, type))?.has(value) ?? false
+  }
+}
+
+/** The name one label up; `@` is the zone itself. */
+function parentOf(name: string): string {
+  const dot = name.indexOf('.')
+  return dot === -1 ? '@' : name.slice(dot + 1)
+}
+
 /** A wildcard is asked as a name that nobody has, so its answer stands under the wildcard's own name. */
 export function compareWithServers(records: readonly Intended[], servers: readonly ValueSets[]): ZoneDifference {
   const states = new Map<string, RecordState>()
   const known = new Map<string, Set<string>>()
+  const wildcards = new Wildcards(records)
   for (const { id, name, type, value, enabled } of records) {
     const key = setKey(name, type)
     const values = known.get(key) ?? new Set<string>()
     known.set(key, values.add(value))
     const sets = servers.map(server => server.get(key))
     const isServed = sets.some(set => set?.has(value))
-    if (!enabled) states.set(id, isServed ? 'extra' : 'disabled')
+    if (!enabled) states.set(id, isServed && !wildcards.isMade(name, type, value) ? 'extra' : 'disabled')
     else if (sets.every(set => set?.has(value))) states.set(id, 'in_sync')
     else states.set(id, sets.some(set => !set?.has(value) && (set?.size ?? 0) > 0) ? 'different' : 'missing')
   }
@@ -39,7 +73,9 @@ export function compareWithServers(records: readonly Intended[], servers: readon
   for (const server of servers)
     for (const [key, values] of server) {
       const [name = '', type = ''] = key.split(' ')
-      for (const value of values) if (!known.get(key)?.has(value)) unknown.set(`${key} ${value}`, { name, type, value })
+      for (const value of values)
+        if (!known.get(key)?.has(value) && !wildcards.isMade(name, type, value))
+          unknown.set(`${key} ${value}`, { name, type, value })
     }
   return { states, unknown: [...unknown.values()] }
 }

@@ -93,6 +93,32 @@ describe('exports', () => {
     expect(audit.text.trimEnd().split('\n')).toHaveLength(wanted)
   })
 
+  test('[R-069] items of option lists are exported with their list and their uses, files with what refers to them', async () => {
+    const tenant = await hub.tenant()
+    const made = async (list: string, body: Json) =>
+      expect((await tenant.call('POST', `/options/${list}/items`, body)).status).toBe(201)
+    await made('roles', { value: 'db' })
+    await made('environments', { value: 'prod', enabled: false })
+    await tenant.call('POST', '/servers', { name: 'a', role: 'db' })
+    const rows = async (body: Json) => JSON.parse((await exported({ format: 'json', ...body }, tenant)).text)
+    const of = (list: string, more: Json) => ({ resource: 'option-items', filters: { list, ...more } })
+    expect(await rows(of('roles', {}))).toEqual([expect.objectContaining({ list: 'roles', value: 'db', uses: 1 })])
+    const environments = (await rows(of('environments', { enabled: '0' }))).map(({ value }: Json) => value)
+    expect(environments).toContain('prod')
+    expect((await rows(of('environments', { enabled: '1' }))).map(({ value }: Json) => value)).not.toContain('prod')
+    expect((await rows({ resource: 'option_item' })).length).toBeGreaterThanOrEqual(2)
+    const content = Buffer.from('a text').toString('base64')
+    expect((await tenant.call('POST', '/files', { name: 'a.txt', content_base64: content })).status).toBe(201)
+    expect(await rows({ resource: 'files' })).toEqual([expect.objectContaining({ name: 'a.txt', attached_to: [] })])
+    const { shown } = await exported({ resource: 'files' }, tenant)
+    const typed = (accept: string) =>
+      get(`/api/v1/exports/${shown.id}/download`, { Authorization: `Bearer ${tenant.token}`, Accept: accept })
+    expect((await typed('text/csv')).headers.get('content-type')).toStartWith('text/csv')
+    expect((await typed('image/png')).status).toBe(406)
+    const another = await hub.tenant()
+    expect(JSON.parse((await exported({ resource: 'files', format: 'json' }, another)).text)).toEqual([])
+  })
+
   test('[RES-270] what cannot be exported, and by whom', async () => {
     const viewer = await hub.user(own.companyId, ['export.run', 'servers.view'])
     expect((await start({ resource: 'users' }, viewer.call)).status).toBe(403)

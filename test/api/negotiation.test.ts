@@ -1,9 +1,8 @@
 import { expect, test } from 'bun:test'
-import { acceptsJson, preferredLanguage } from '../../apps/hub/platform/http/negotiation.ts'
+import { accepts, preferredLanguage } from '../../apps/hub/platform/http/negotiation.ts'
 
 test('[HUB-028] an Accept header excludes JSON, or does not', () => {
-  const f = (accept: string | null, expected: boolean) =>
-    expect([accept, acceptsJson(accept)]).toEqual([accept, expected])
+  const f = (accept: string | null, expected: boolean) => expect([accept, accepts(accept)]).toEqual([accept, expected])
   for (const good of [
     null,
     '',
@@ -32,6 +31,14 @@ test('[HUB-028] an Accept header excludes JSON, or does not', () => {
   f('application/json;q=0, application/*', false)
   f('text/*', false)
   f('text/*;q=0, */*', true)
+  for (const [accept, types, expected] of [
+    ['text/csv', ['text/csv'], true],
+    ['application/jsonl', ['text/csv', 'application/jsonl'], true],
+    ['text/*', ['text/csv'], true],
+    ['image/png', ['text/csv', 'application/jsonl'], false],
+    ['image/png', ['*/*'], true],
+  ] as const)
+    expect([accept, types, accepts(accept, types)]).toEqual([accept, types, expected])
 })
 
 test('[HUB-029] [HUB-030] the language is the one of the two that is preferred', () => {
@@ -48,7 +55,7 @@ test('headers that are made to be slow are read in no time', () => {
   const startedAt = performance.now()
   for (const piece of [',', ';', 'a/b;q=', '"', 'a/b;x="', '*/*,', 'en-', 'en;q=0.1,', ' ', 'a/b; '.repeat(3)]) {
     const header = piece.repeat(Math.ceil(16_384 / piece.length))
-    acceptsJson(header)
+    accepts(header)
     preferredLanguage(header)
   }
   expect(performance.now() - startedAt).toBeLessThan(2_000)

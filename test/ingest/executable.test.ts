@@ -18,6 +18,7 @@ import { ReadyFile } from '../../apps/process/executable.ts'
 import { sha256Hex } from '../../core/series/hash.ts'
 import { commandOf } from '../support/executable.ts'
 import { until } from '../support/until.ts'
+import { firstCertificate } from './certificates.ts'
 import { agentId, agentRecord, protoHeaders, token } from './rig.ts'
 import { hubToken, id, ScriptedHub } from './scripted-hub.ts'
 
@@ -187,7 +188,11 @@ test('plain HTTP beyond this host is a fault of the configuration, served or cal
   }
   expect(f(open)).toEqual(['listen', 'admin.listen', 'ops.listen', 'hub.url'])
   expect(f({ ...open, 'listen.insecure': true })).toEqual([])
-  expect(f({ listen: '0.0.0.0:1', 'tls.cert_file': import.meta.path, 'tls.key_file': import.meta.path })).toEqual([])
+  const files = {
+    'tls.cert_file': write('first.crt', firstCertificate.cert),
+    'tls.key_file': write('first.key', firstCertificate.key),
+  }
+  expect(f({ listen: '0.0.0.0:1', ...files })).toEqual([])
   expect(
     f({ listen: '[::1]:1', 'hub.url': 'http://127.0.0.1:1', 'hub.token': 'x', 'agents.min_version': '1' }),
   ).toEqual(['agents.min_version'])

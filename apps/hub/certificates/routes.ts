@@ -112,7 +112,7 @@ const chain = route({
   resource: certificateOf,
   answer: Type.Unsafe<Response>({ type: 'string' }),
   answerType: 'application/x-pem-file',
-  otherType: 'application/pkix-cert',
+  otherTypes: ['application/pkix-cert'],
   async handle({ resource: { pem, id }, query: { format = 'pem' } }) {
     if (pem === null) throw notFound()
     const [content, type, ending] =

@@ -7,13 +7,17 @@ import { alertCollection, alertEventCollection } from '../alerts/alert-list.ts'
 import { ticketCollection } from '../approvals/ticket-list.ts'
 import { auditCollection, presentAuditEntry } from '../audit/audit-list.ts'
 import { checkCollection } from '../checks/check-list.ts'
+import { fileCollection } from '../files/files.ts'
 import { userCollection } from '../identity/user-list.ts'
 import { kinds } from '../kinds.ts'
 import { licenseCollection } from '../licenses/license-list.ts'
 import { runCollection } from '../manifest-runs/run-list.ts'
 import { deliveryCollection } from '../notifications/deliveries.ts'
+import { itemMembers, itemsAfter } from '../options/option-items.ts'
+import { optionLists } from '../options/option-lists.ts'
 import { type Asker, collection, type Schemas } from '../platform/http/collection.ts'
-import { instant, text, uuid } from '../platform/http/request-schema.ts'
+import { flag, flagOf, instant, oneOf, text, uuid } from '../platform/http/request-schema.ts'
+import { string } from '../platform/http/response-schema.ts'
 import type { Kind } from '../resources/kind.ts'
 import { rowCollection } from '../resources/resource-list.ts'
 import { listResponse } from '../resources/resource-response.ts'
@@ -22,6 +26,8 @@ import { presentList } from '../resources/resource-show.ts'
 import { ruleCollection } from '../rules/rule-list.ts'
 import { serverCollection } from '../servers/server-list.ts'
 import { silenceCollection } from '../silences/silence-list.ts'
+import { teamCollection } from '../teams/teams.ts'
+import { webhookCollection } from '../webhooks/webhooks.ts'
 
 export type Exported = Readonly<Record<string, unknown>>
 export type ExportFilters = Readonly<Record<string, unknown>>
@@ -192,6 +198,27 @@ const auditLog: ExportResource = {
   estimate: async asker => (await auditCollection.read(asker, {}, { limit: 1, offset: 0 })).total,
 }
 
+/** There are lists of items only within an option list. */
+const optionItems: ExportResource = {
+  name: 'option-items',
+  permission: 'options.view',
+  response: Type.Object({ list: string(), ...itemMembers }),
+  filters: { list: oneOf(Object.keys(optionLists)), enabled: flag() },
+  async readAfter(asker, { list, enabled }, key, limit) {
+    // The filters were held to their schemas when the export was asked for.
+    const isEnabled = flagOf(enabled as Parameters<typeof flagOf>[0]) ?? null
+    const wanted = { list: typeof list === 'string' ? list : null, enabled: isEnabled }
+    const rows = await itemsAfter(asker, wanted, key ?? FIRST_ID, limit)
+    return { rows, key: rows.length < limit ? null : (rows.at(-1)?.id ?? null) }
+  },
+  async estimate({ hub, companyId }) {
+    const [row] = await hub.database.db.execute<{ count: number }>(
+      sql`select count(*)::int as count from option_items where company_id = ${companyId}`,
+    )
+    return row?.count ?? 0
+  },
+}
+
 /** Tickets are read page after page: there are few, and what one shows depends on who looks. */
 const approvals: ExportResource = {
   name: 'approvals',
@@ -220,6 +247,10 @@ export const exportResources: readonly ExportResource[] = [
   listed('notifications-deliveries', 'notifications.view', deliveryCollection),
   auditLog,
   listed('users', 'identity.view', userCollection),
+  listed('teams', 'identity.view', teamCollection),
+  listed('webhooks', 'webhooks.view', webhookCollection),
+  listed('files', 'files.view', fileCollection),
+  optionItems,
   listed('iac-runs', 'iac.view', runCollection),
   approvals,
   ...kinds.map(ofKind),
@@ -227,7 +258,11 @@ export const exportResources: readonly ExportResource[] = [
 
 const byName = new Map(exportResources.map(resource => [resource.name, resource]))
 /** A kind may be asked for by its own name too, as audit log, search and manifests call it. */
-const byKind = new Map(kinds.map(kind => [kind.info.kind, byName.get(nameOf(kind))]))
+const byKind = new Map([
+  ...kinds.map(kind => [kind.info.kind, byName.get(nameOf(kind))] as const),
+  ['option_item', optionItems] as const,
+  ['file', byName.get('files')] as const,
+])
 
 export const exportResourceOf = (name: string): ExportResource | null => byName.get(name) ?? byKind.get(name) ?? null
 

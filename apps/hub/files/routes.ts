@@ -2,6 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { invalidField } from '../platform/http/api-error.ts'
 import { list } from '../platform/http/list.ts'
+import { ANYTHING } from '../platform/http/negotiation.ts'
 import { optional, text } from '../platform/http/request-schema.ts'
 import { resourceRoutes } from '../platform/http/resource.ts'
 import { type Route, type RouteContext, route } from '../platform/http/route.ts'
@@ -77,7 +78,8 @@ export const fileRoutes: readonly Route[] = [
     permissions: VIEW,
     resource: file.resource,
     answer: Type.Unsafe<Response>({ type: 'string' }),
-    answerType: 'application/octet-stream',
+    // A file is of the type that it was found to be.
+    answerType: ANYTHING,
     handle: async ({ hub, resource, header }) => download(hub, { ...resource.file, name: resource.file.name }, header),
   }),
 ]

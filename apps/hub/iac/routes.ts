@@ -240,7 +240,7 @@ const kinds: readonly Route[] = [
     summary: 'The JSON Schema of the manifests of a kind; raw for Accept: application/schema+json',
     permissions: VIEW,
     pathParameters: { kind: Type.String({ examples: ['server'] }) },
-    otherType: 'application/schema+json',
+    otherTypes: ['application/schema+json'],
     resource: async context => findKind(context),
     answer: answer(anyObject()),
     async handle({ resource, header }) {
@@ -256,7 +256,7 @@ const kinds: readonly Route[] = [
     summary: 'Existing resources as manifests; all of them as YAML for Accept: application/yaml',
     permissions: VIEW,
     pathParameters: { kind: Type.String({ examples: ['server'] }) },
-    otherType: 'application/yaml',
+    otherTypes: ['application/yaml'],
     resource: async context => findKind(context),
     query: Type.Object({
       name: Type.Optional(text(255)),

@@ -11,12 +11,29 @@ import { inTransaction, lockCompany, type Tx } from '../platform/db/transaction.
 import { invalid, invalidField, notFound } from '../platform/http/api-error.ts'
 import { words } from '../platform/http/api-texts.ts'
 import { boolean, isUuid, optional, text } from '../platform/http/request-schema.ts'
+import { amount, id, nullable, string } from '../platform/http/response-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { checkVersion, type Expected } from '../resources/row-version.ts'
 import { isOptionList, optionListId, optionLists, usedBy, usesOf } from './option-lists.ts'
 import { rewrite } from './rewrite-uses.ts'
 
 export const ITEMS_MAX = 1000
+
+/** The members of an item, as it is answered. */
+export const itemMembers = {
+  id: nullable(id()),
+  value: string(),
+  label: string(),
+  label_vi: nullable(string()),
+  color: nullable(string()),
+  position: nullable(Type.Integer()),
+  enabled: Type.Boolean(),
+  is_default: Type.Boolean(),
+  uses: amount(),
+  version: nullable(Type.Integer()),
+  created_at: nullable(string()),
+  updated_at: nullable(string()),
+}
 
 type ItemRow = {
   id: string
@@ -72,6 +89,27 @@ const presented = ({ created_at, updated_at, ...row }: ItemRow, uses: number): I
   created_at: new Date(created_at).toISOString(),
   updated_at: new Date(updated_at).toISOString(),
 })
+
+/** Items of all lists of a company in the order of their ids, for whoever reads all of them. */
+export async function itemsAfter(
+  { hub, companyId }: Pick<RouteContext, 'hub' | 'companyId'>,
+  { list, enabled }: { readonly list: string | null; readonly enabled: boolean | null },
+  afterId: string,
+  limit: number,
+): Promise<(Item & { readonly list: string })[]> {
+  const { db } = hub.database
+  const rows = await db.execute<ItemRow & { list: string }>(sql`
+    select list, ${COLUMNS} from option_items
+    where company_id = ${companyId} and id > ${afterId}::uuid
+      and (${list}::text is null or list = ${list}) and (${enabled}::boolean is null or enabled = ${enabled})
+    order by id limit ${limit}`)
+  const lists = [...new Set(rows.map(row => row.list))]
+  const uses = new Map(await Promise.all(lists.map(async name => [name, await usesOf(db, companyId, name)] as const)))
+  return rows.map(({ list: name, ...row }) => ({
+    list: name,
+    ...presented(row, uses.get(name)?.get(row.value) ?? 0),
+  }))
+}
 
 /** The items by position; with `unlisted` also values in use that have none. */
 export async function itemsOf(

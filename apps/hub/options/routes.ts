@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { Reply } from '../platform/http/reply.ts'
 import { boolean, flag, flagOf, listOf, oneOf, optional, text, uuid } from '../platform/http/request-schema.ts'
-import { amount, answer, answerList, id, listed, named, nullable, string } from '../platform/http/response-schema.ts'
+import { amount, answer, answerList, listed, named, string } from '../platform/http/response-schema.ts'
 import { type Route, type RouteContext, route } from '../platform/http/route.ts'
 import { expectedOf } from '../resources/kind-routes.ts'
 import { refuseManaged } from '../resources/manifest-lock.ts'
@@ -13,6 +13,7 @@ import {
   ITEMS_MAX,
   type Item,
   itemFields,
+  itemMembers,
   itemsOf,
   listOfItem,
   listOfPath,
@@ -28,26 +29,12 @@ const pathParameters = { list: oneOf(Object.keys(optionLists)) }
 const resource = async (context: Parameters<typeof listOfPath>[0]) => listOfPath(context)
 const itemResource = async (context: Parameters<typeof listOfPath>[0]) => listOfItem(context)
 
-const item = {
-  id: nullable(id()),
-  value: string(),
-  label: string(),
-  label_vi: nullable(string()),
-  color: nullable(string()),
-  position: nullable(Type.Integer()),
-  enabled: Type.Boolean(),
-  is_default: Type.Boolean(),
-  uses: amount(),
-  version: nullable(Type.Integer()),
-  created_at: nullable(string()),
-  updated_at: nullable(string()),
-}
 /** The answer of one item, with its ETag (R-003). */
 const tagged = (
   data: Item,
   more: { readonly status?: number; readonly headers?: Readonly<Record<string, string>> } = {},
 ) => new Reply({ data }, { ...more, headers: { ETag: `"${data.version}"`, ...more.headers } })
-const itemResponse = named('OptionItem', item)
+const itemResponse = named('OptionItem', itemMembers)
 
 /** The list of a path, for a change of it. Throws 422 while manifests alone change it. */
 async function refuseLocked(context: RouteContext & { readonly resource: string }): Promise<void> {
@@ -124,7 +111,7 @@ export const optionRoutes: readonly Route[] = [
       version: optional(Type.Integer({ minimum: 1 })),
     }),
     refusals: [409, 412],
-    answer: answer(named('OptionItemRenamed', { ...item, renamed: amount() })),
+    answer: answer(named('OptionItemRenamed', { ...itemMembers, renamed: amount() })),
     async handle(context) {
       await refuseLocked(context)
       const { version, ...input } = context.body

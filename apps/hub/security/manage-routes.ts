@@ -181,7 +181,7 @@ const exportRoutes: readonly Route[] = [
     refusals: [422],
     answer: Type.Unsafe<Response>({ type: 'string' }),
     answerType: 'text/csv',
-    otherType: 'application/jsonl',
+    otherTypes: ['application/jsonl'],
     handle: async ({ hub, resource }) => downloadExport(hub, resource),
   }),
 ]

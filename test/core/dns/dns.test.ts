@@ -319,4 +319,50 @@ describe('differences', () => {
     })
     expect(unknown).toEqual([{ name: 'mail', type: 'A', value: '192.0.2.9' }])
   })
+  test('[RES-208] what a wildcard makes for a record that is disabled is neither in force nor extra', () => {
+    const record = (id: string, name: string, value: string, enabled = true, type = 'A') => ({
+      id,
+      name,
+      type,
+      value,
+      enabled,
+    })
+    const records = [
+      record('1', '*', '192.0.2.1'),
+      record('2', 'old', '192.0.2.1', false),
+      record('3', 'old', '192.0.2.2', false),
+      record('4', 'mail', 'x', true, 'TXT'),
+      record('5', 'mail', '192.0.2.1', false),
+      record('6', '*.deep', '192.0.2.6'),
+      record('7', 'a.b.deep', '192.0.2.6', false),
+      record('8', '*.off', '192.0.2.1', false),
+    ]
+    const served = (of: Record<string, string>) =>
+      new Map(Object.entries(of).map(([key, value]) => [key, new Set([value])] as const))
+    const made = served({
+      '* A': '192.0.2.1',
+      'old A': '192.0.2.1',
+      'mail TXT': 'x',
+      '*.deep A': '192.0.2.6',
+      'a.b.deep A': '192.0.2.6',
+      '*.off A': '192.0.2.1',
+    })
+    const { states, unknown } = compareWithServers(records, [made])
+    expect([...states.values()]).toEqual([
+      'in_sync',
+      'disabled',
+      'disabled',
+      'in_sync',
+      'disabled',
+      'in_sync',
+      'disabled',
+      'disabled',
+    ])
+    expect(unknown).toEqual([])
+    // A name that has another record is no name for the wildcard (RFC 4592): its address was given by hand.
+    const byHand = compareWithServers(records, [new Map([...made, ...served({ 'mail A': '192.0.2.1' })])])
+    expect(byHand.states.get('5')).toBe('extra')
+    const another = compareWithServers(records, [new Map([...made, ...served({ 'old A': '192.0.2.9' })])])
+    expect(another.unknown).toEqual([{ name: 'old', type: 'A', value: '192.0.2.9' }])
+  })
 })

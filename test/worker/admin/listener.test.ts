@@ -24,9 +24,14 @@ test('[ADM-009] the admin API is served on loopback unless told otherwise, and b
   expect(config['admin.listen']).toStartWith('127.0.0.1:')
   expect(faultsOf({ 'admin.listen': '0.0.0.0:8082' })).toEqual(['admin.listen'])
   expect(faultsOf({ 'admin.listen': '10.0.0.5:8082' })).toEqual(['admin.listen'])
-  // Only whether the files are there is asked here; what is in them, when they are served with.
-  const files = { 'tls.cert_file': import.meta.path, 'tls.key_file': import.meta.path }
+  const folder = mkdtempSync(join(tmpdir(), 'svc-admin-tls-'))
+  const files = { 'tls.cert_file': join(folder, 'cert.pem'), 'tls.key_file': join(folder, 'key.pem') }
+  writeFileSync(files['tls.cert_file'], firstCertificate.cert)
+  writeFileSync(files['tls.key_file'], firstCertificate.key)
   expect(faultsOf({ 'admin.listen': '10.0.0.5:8082', ...files })).toEqual([])
+  writeFileSync(files['tls.key_file'], secondCertificate.key)
+  expect(faultsOf({ 'admin.listen': '10.0.0.5:8082', ...files })).toEqual(['tls.key_file'])
+  rmSync(folder, { recursive: true })
 })
 
 test('an address that another process has is told of with its key, that of the ops listener too', async () => {

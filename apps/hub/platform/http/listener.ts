@@ -1,7 +1,5 @@
 // The hub's listener: TLS 1.2 or later where a certificate is configured, else plain HTTP on loopback only (decision
 // G-15).
-import { readFileSync } from 'node:fs'
-import { createSecureContext } from 'node:tls'
 import { codeOf, isLoopback, listenAdvice, splitAddress, urlOf } from '../../../../core/config/address.ts'
 import { hostedHandler } from '../../../http/fetch-handler.ts'
 import type { Refusal } from '../../../http/http-connection.ts'
@@ -9,6 +7,7 @@ import { assertPortIsFree, type Certificate, type HttpListener, listenHttp } fro
 import type { HttpRequest } from '../../../http/http-request.ts'
 import type { AnyResponse } from '../../../http/http-response.ts'
 import { IDLE_SECONDS } from '../../../http/idle-seconds.ts'
+import { readCertificate } from '../../../process/certificate-files.ts'
 import type { HubConfig } from '../../config.ts'
 
 /** How long a stop waits for running requests: a collector allows 30 s for the longest call. */
@@ -28,15 +27,6 @@ export type Listener = {
   stop(): Promise<void>
 }
 
-/** The certificate of the configuration; null without one. Throws for files that do not hold a certificate. */
-function certificateOf(config: HubConfig): Certificate | null {
-  const [certFile, keyFile] = [config['tls.cert_file'], config['tls.key_file']]
-  if (!certFile || !keyFile) return null
-  const certificate = { cert: readFileSync(certFile, 'utf8'), key: readFileSync(keyFile, 'utf8') }
-  createSecureContext(certificate)
-  return certificate
-}
-
 const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
 /** The response of this API to a request that never reaches a route. */
@@ -53,9 +43,9 @@ export function startListener(
   const { hostname, port } = splitAddress(address)
   let certificate: Certificate | null
   try {
-    certificate = isTls ? certificateOf(config) : null
+    certificate = isTls ? readCertificate(config) : null
   } catch (error) {
-    throw new StartError(`tls.cert_file, tls.key_file: cannot be used: ${reasonOf(error)}`, { cause: error })
+    throw new StartError(reasonOf(error), { cause: error })
   }
   if (!certificate && !isLoopback(hostname) && !config['listen.insecure'])
     throw new StartError(
@@ -82,7 +72,7 @@ export function startListener(
     url: urlOf(scheme, hostname, listener.port),
     reloadCertificate(fresh) {
       if (!certificate) return
-      const next = certificateOf(fresh)
+      const next = readCertificate(fresh)
       if (next) listener.replaceCertificate(next)
     },
     stop: () => listener.stop(STOP_GRACE_MS),

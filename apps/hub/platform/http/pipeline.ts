@@ -8,7 +8,7 @@ import { words } from './api-texts.ts'
 import { clientAddress } from './client-address.ts'
 import { readBody } from './json-body.ts'
 import { admit, checkMaintenance, companyAllowed, isStillAdmitted } from './may-call.ts'
-import { acceptsJson, preferredLanguage } from './negotiation.ts'
+import { accepts, preferredLanguage } from './negotiation.ts'
 import { familyOf, type ResponseHeaders, respond, respondError } from './respond.ts'
 import type { Route, RouteContext } from './route.ts'
 import { toApiError } from './unexpected-error.ts'
@@ -61,8 +61,7 @@ export async function runRoute(
     checkMaintenance(hub, route, caller, language)
     // A matcher gives up what is refused with a status that it does not know, and reads JSON whatever it asks for.
     const accept = request.headers.get('accept')
-    const isAccepted =
-      acceptsJson(accept, route.answerType) || (route.otherType !== null && acceptsJson(accept, route.otherType))
+    const isAccepted = accepts(accept, [route.answerType, ...route.otherTypes])
     if (family !== 'matcher' && !isAccepted) throw new ApiError(406, 'not_acceptable', words('not_acceptable'))
     const url = hub.links.urlOf(request)
     const params = readParams(decoded)

@@ -74,8 +74,8 @@ type Definition<Q extends TObject, B extends TObject, S, A extends TSchema> = {
    * `content_base64`.
    */
   readonly formBody?: boolean
-  /** A media type beside that of the answer, which the handler may answer with as it sees in Accept. */
-  readonly otherType?: string
+  /** Media types beside that of the answer, which the handler may answer with. */
+  readonly otherTypes?: readonly string[]
   /** The error code for invalid data in the collector and matcher families. */
   readonly invalidCode?: string
   /** True when the handler of a matcher's route sees to characters that the database cannot store. */
@@ -94,7 +94,7 @@ type Definition<Q extends TObject, B extends TObject, S, A extends TSchema> = {
   readonly status?: number
   /** The schema of the response's body; a route without one answers 204. */
   readonly answer?: A
-  /** The media type of the response when it is not JSON. */
+  /** The media type of the response when it is not JSON; of any type, ANYTHING. */
   readonly answerType?: string
   /** What the handler answers with other statuses (a `Reply`): the schema of the body, null for none. */
   readonly otherResponses?: Readonly<Record<number, TSchema | null>>
@@ -137,7 +137,7 @@ export type Route = {
   readonly bodyBytesMax: number | null
   readonly textBody: TextBody | null
   readonly formBody: boolean
-  readonly otherType: string | null
+  readonly otherTypes: readonly string[]
   readonly keepsText: boolean
   readonly run: (context: RouteContext, readBody: (invalidCode?: string) => Promise<unknown>) => Promise<unknown>
 }
@@ -177,7 +177,7 @@ export function route<
     bodyBytesMax: definition.bodyBytesMax ?? null,
     textBody: definition.textBody ?? null,
     formBody: definition.formBody ?? false,
-    otherType: definition.otherType ?? null,
+    otherTypes: definition.otherTypes ?? [],
     keepsText: definition.keepsText ?? false,
     async run(context, readBody) {
       const resource = (definition.resource ? await definition.resource(context) : null) as S

@@ -201,7 +201,10 @@ function success(route: Route, family: Family, components: Components): Json {
       description: route.answerType === 'text/event-stream' ? 'A stream that stays open.' : 'The content.',
       headers: all,
       content: Object.fromEntries(
-        [route.answerType, route.otherType].flatMap(type => (type ? [[type, { schema: { type: 'string' } }]] : [])),
+        [route.answerType, ...route.otherTypes].map(type => [
+          type,
+          type === 'application/json' ? { schema: {}, example: [] } : { schema: { type: 'string' } },
+        ]),
       ),
     }
   const plain = components.reference(route.answerSchema)
@@ -213,7 +216,7 @@ function success(route: Route, family: Family, components: Components): Json {
     headers: all,
     content: {
       'application/json': { schema: isService ? withServerTime(plain) : plain, example: timed },
-      ...(route.otherType === null ? {} : { [route.otherType]: { schema: {} } }),
+      ...Object.fromEntries(route.otherTypes.map(type => [type, { schema: {} }])),
     },
   }
 }

@@ -1,0 +1,68 @@
+// The files with which a process proves who it is over TLS: `tls.cert_file` and `tls.key_file`, or another pair of
+// keys. Read in one place, so that the check of a configuration, a start and a reload find the same faults.
+import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { createSecureContext } from 'node:tls'
+import type { ConfigFault } from '../../core/config/keys.ts'
+import { describeFault, fileFaults } from './config-file.ts'
+
+type CertificateFiles = { readonly 'tls.cert_file': string | null; readonly 'tls.key_file': string | null }
+
+/** PEM, the chain and its key. */
+type CertificateText = { readonly cert: string; readonly key: string }
+
+/** What `parse` makes, or null where it throws. */
+function parsed<T>(parse: () => T): T | null {
+  try {
+    return parse()
+  } catch {
+    return null
+  }
+}
+
+const isEncrypted = (key: string): boolean => /^-----BEGIN ENCRYPTED |^Proc-Type: 4,ENCRYPTED/m.test(key)
+
+/** What is wrong with a chain and its key, both PEM; null where they serve. */
+function pairFault({ cert, key }: CertificateText): { readonly of: 'cert' | 'key'; readonly message: string } | null {
+  const certificate = parsed(() => new X509Certificate(cert))
+  if (!certificate) return { of: 'cert', message: 'holds no certificate in PEM' }
+  if (isEncrypted(key)) return { of: 'key', message: 'is encrypted: give a key without a passphrase' }
+  const privateKey: KeyObject | null = parsed(() => createPrivateKey(key))
+  if (!privateKey) return { of: 'key', message: 'holds no private key in PEM' }
+  if (!certificate.checkPrivateKey(privateKey)) return { of: 'key', message: 'is the key of another certificate' }
+  const isUsable = parsed(() => createSecureContext({ cert, key })) !== null
+  return isUsable ? null : { of: 'cert', message: 'cannot be used: a certificate of the chain is damaged' }
+}
+
+/** A file of authorities without a certificate is a fault: nobody could be verified by it. None where it is not set. */
+export function authorityFaults(config: Readonly<Record<string, unknown>>, key: string): ConfigFault[] {
+  const unreadable = fileFaults(config, [key])
+  const value = config[key]
+  if (unreadable.length > 0 || typeof value !== 'string') return unreadable
+  const isCertificate = parsed(() => new X509Certificate(readFileSync(value, 'utf8'))) !== null
+  return isCertificate ? [] : [{ key, value, message: 'holds no certificate in PEM' }]
+}
+
+/** A pair that cannot be read or does not serve is a fault of the configuration. None where the keys are not set. */
+export function certificateFaults(
+  config: Readonly<Record<string, unknown>>,
+  certKey = 'tls.cert_file',
+  keyKey = 'tls.key_file',
+): ConfigFault[] {
+  const unreadable = fileFaults(config, [certKey, keyKey])
+  const [certFile, keyFile] = [config[certKey], config[keyKey]]
+  if (unreadable.length > 0 || typeof certFile !== 'string' || typeof keyFile !== 'string') return unreadable
+  const fault = pairFault({ cert: readFileSync(certFile, 'utf8'), key: readFileSync(keyFile, 'utf8') })
+  if (!fault) return []
+  const [key, value] = fault.of === 'cert' ? [certKey, certFile] : [keyKey, keyFile]
+  return [{ key, value, message: fault.message }]
+}
+
+/** The certificate of a listener; null without one. Throws with the key, the file and what is wrong with it. */
+export function readCertificate(config: CertificateFiles): CertificateText | null {
+  const { 'tls.cert_file': certFile, 'tls.key_file': keyFile } = config
+  if (certFile === null || keyFile === null) return null
+  const faults = certificateFaults(config)
+  if (faults.length > 0) throw new Error(faults.map(describeFault).join('\n'))
+  return { cert: readFileSync(certFile, 'utf8'), key: readFileSync(keyFile, 'utf8') }
+}
