@@ -101,6 +101,7 @@ async function fillSite(): Promise<void> {
   const { data: rules } = await api('GET', '/monitoring/rules')
   ids.rule = rules[0]?.id
   await fillInfrastructure()
+  await fillAdministration()
 }
 
 /** A resource of long values, a run that waits for approval, one with faults. */
@@ -128,6 +129,19 @@ async function fillInfrastructure(): Promise<void> {
   ids.run = (await submit('A network for the lab', '10.5.0.0/24')).data.id
 }
 
+/** A role, a team, an invitation, a webhook that is told nothing. */
+async function fillAdministration(): Promise<void> {
+  const { data: role } = await api('POST', '/roles', { name: 'Night shift', permissions: ['monitoring.view'] })
+  await api('POST', '/invitations', { email: 'new@example.test', role_ids: [role.id] })
+  await api('POST', '/teams', { name: 'Database team' })
+  ids.webhook = (
+    await api('POST', '/webhooks', {
+      ...{ name: 'Chat room', url: `https://9.9.9.9/${'a-path-'.repeat(20)}`, enabled: false },
+      events: ['alert.opened'],
+    })
+  ).data.id
+}
+
 /** What must not happen on any page. */
 function watch(page: Page, faults: string[]): void {
   page.on('pageerror', error => faults.push(`script: ${error.message}`))
@@ -142,7 +156,9 @@ function watch(page: Page, faults: string[]): void {
 /** The address of a page; null where the site has nothing to show on it. */
 function addressOf(name: PageName): string | null {
   const asked = [...sitePages[name].path.matchAll(/:(\w+)/g)].map(([, param]) => param ?? '')
-  return asked.every(param => ids[param] !== undefined) ? base + pathOf(name, ids) : null
+  // Of a log that grows with every login, what does not.
+  const search = name === 'audit' ? '?q=subject:webhook' : ''
+  return asked.every(param => ids[param] !== undefined) ? base + pathOf(name, ids) + search : null
 }
 
 /** Pages by address, and the other ways in which some are shown. */

@@ -17,9 +17,11 @@ export async function countedLoads(devtools: CDPSession): Promise<readonly Load[
   const loads: Load[] = []
   const answered = new Map<string, Omit<Load, 'bytes'>>()
   devtools.on('Network.responseReceived', ({ requestId, response }) => {
-    const { pathname } = new URL(response.url)
+    const { pathname, protocol } = new URL(response.url)
     const encoding = Object.entries(response.headers).find(([name]) => name.toLowerCase() === 'content-encoding')?.[1]
-    if (!OF_THE_BROWSER.test(pathname)) answered.set(requestId, { path: pathname, type: response.mimeType, encoding })
+    // The browser brings the signs of its own fields along, as addresses that hold what they name.
+    if (protocol !== 'data:' && !OF_THE_BROWSER.test(pathname))
+      answered.set(requestId, { path: pathname, type: response.mimeType, encoding })
   })
   devtools.on('Network.loadingFinished', ({ requestId, encodedDataLength }) => {
     const load = answered.get(requestId)

@@ -65,6 +65,7 @@ test.each([
   ...['/', '/servers', '/alerts', '/silences', '/rules', '/checks', '/licenses', '/agents', '/servers/add'],
   ...['/findings', '/findings?group=package', '/exceptions'],
   ...['/infrastructure', '/infrastructure/subnet', '/iac', '/approvals'],
+  ...['/people', '/roles', '/webhooks', '/audit', '/settings'],
 ])(
   'the first load of %s: document, script and style are small, few and compressed',
   async path => {

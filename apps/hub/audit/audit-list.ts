@@ -11,7 +11,7 @@ import { instant, isUuid, text, uuid } from '../platform/http/request-schema.ts'
 import { id, named, nullable, string, time } from '../platform/http/response-schema.ts'
 import { type AuditFilter, all, bySubject, countAudit, entriesBy } from './audit-count.ts'
 
-type AuditRow = Omit<typeof auditLog.$inferSelect, 'position'>
+export type AuditRow = Omit<typeof auditLog.$inferSelect, 'position'>
 
 export const auditEntryResponse = named('AuditEntry', {
   id: id(),
@@ -77,7 +77,26 @@ const columns = {
 
 const instantOf = (text: string | undefined): Date | undefined => (text === undefined ? undefined : new Date(text))
 
-/** Newest first. Page and total are read in ways of their own: the log is the longest list of all. */
+/** A page of the log, newest first. Page and total are read in ways of their own: it is the longest list of all. */
+export async function readAudit(
+  db: Executor,
+  companyId: string,
+  filter: AuditFilter,
+  range: RowRange,
+): Promise<{ readonly rows: readonly AuditRow[]; readonly total: number }> {
+  const [rows, total] = await Promise.all([
+    db
+      .select(columns)
+      .from(auditLog)
+      // An array is looked up one by one, where a plan for `in (select …)` may read the whole log.
+      .where(sql`${auditLog.id} = any(array(${idsOf(companyId, filter, range)}))`)
+      .orderBy(desc(auditLog.createdAt), desc(auditLog.position)),
+    countAudit(db, companyId, filter),
+  ])
+  return { rows, total }
+}
+
+/** Newest first. */
 export const auditCollection = collectionReadBy({
   filters: {
     action: text(64),
@@ -88,7 +107,6 @@ export const auditCollection = collectionReadBy({
   },
   within: { subject_type: text(64), subject_id: text(64) },
   async read({ hub, companyId }, { action, actor, subject, from, to, subject_type, subject_id }, range) {
-    const { db } = hub.database
     const filter: AuditFilter = {
       action,
       actorId: actor,
@@ -98,16 +116,7 @@ export const auditCollection = collectionReadBy({
       from: instantOf(from),
       to: instantOf(to),
     }
-    const [rows, total] = await Promise.all([
-      db
-        .select(columns)
-        .from(auditLog)
-        // An array is looked up one by one, where a plan for `in (select …)` may read the whole log.
-        .where(sql`${auditLog.id} = any(array(${idsOf(companyId, filter, range)}))`)
-        .orderBy(desc(auditLog.createdAt), desc(auditLog.position)),
-      countAudit(db, companyId, filter),
-    ])
-    return { rows, total }
+    return readAudit(hub.database.db, companyId, filter, range)
   },
   response: auditEntryResponse,
   present: presentAuditEntry,

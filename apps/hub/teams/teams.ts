@@ -18,7 +18,7 @@ type Member = { readonly id: string; readonly name: string }
 
 // The table is named in full: a column of the only table of a select is rendered bare, which here would mean the
 // member's.
-const MEMBERS = sql<Member[]>`(select coalesce(json_agg(json_build_object('id', u.id, 'name', u.name)
+export const MEMBERS = sql<Member[]>`(select coalesce(json_agg(json_build_object('id', u.id, 'name', u.name)
   order by lower(u.name), u.id), '[]') from team_members m join users u on u.id = m.user_id where m.team_id = teams.id)`
 
 export const teamCollection = collection({

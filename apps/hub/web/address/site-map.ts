@@ -2,7 +2,7 @@
 // other and puts a page's first data into its document, and to the browser, which draws them.
 
 /** A part of the interface in the navigation. */
-type Section = 'monitoring' | 'security' | 'infrastructure'
+type Section = 'monitoring' | 'security' | 'infrastructure' | 'administration'
 
 type SitePage = {
   /** Below the company; `:name` is a parameter, `:name?` one that may be missing at the end. */
@@ -204,6 +204,39 @@ const table = {
     permissions: ['approvals.view'],
     section: 'infrastructure',
     key: 'p',
+  },
+  people: {
+    path: '/people',
+    view: 'people',
+    takes: ['q', 'offset'],
+    permissions: ['identity.view'],
+    section: 'administration',
+    key: 'u',
+  },
+  roles: { path: '/roles', view: 'roles', takes: [], permissions: ['identity.view'], section: 'administration' },
+  webhooks: {
+    path: '/webhooks',
+    view: 'webhooks',
+    takes: [],
+    permissions: ['webhooks.view'],
+    section: 'administration',
+    key: 'w',
+  },
+  webhook: { path: '/webhooks/:webhook', view: 'webhook', takes: ['offset'], permissions: ['webhooks.view'] },
+  audit: {
+    path: '/audit',
+    view: 'audit',
+    takes: ['q', 'from', 'to', 'offset'],
+    permissions: ['audit.view'],
+    section: 'administration',
+    key: 't',
+  },
+  settings: {
+    path: '/settings',
+    view: 'settings',
+    takes: [],
+    permissions: ['monitoring.view'],
+    section: 'administration',
   },
 } as const satisfies Readonly<Record<string, SitePage>>
 

@@ -3,6 +3,7 @@
 import type { ComponentType } from 'preact'
 import type { IncidentMap } from '../views/alert.ts'
 import type { CheckDialogProps } from './pages/checks/late-props.ts'
+import type { ExceptionDialogProps } from './pages/findings/late-props.ts'
 import type { LateTabProps, ServerDialogProps } from './pages/server/late-props.ts'
 import type { MapProps, ServerActProps } from './pages/servers/late-props.ts'
 import type { SilenceDialogProps } from './parts/silence-dialog-props.ts'
@@ -16,6 +17,7 @@ type FirstCharts = ComponentType<{ readonly serverId: string }>
 type LateParts = {
   incidentMap?: () => Promise<ComponentType<IncidentMapProps>>
   check?: () => Promise<ComponentType<CheckDialogProps>>
+  exception?: () => Promise<ComponentType<ExceptionDialogProps>>
   silence?: () => Promise<ComponentType<SilenceDialogProps>>
   serverMap?: () => Promise<ComponentType<MapProps>>
   serverActs?: () => Promise<ComponentType<ServerActProps>>

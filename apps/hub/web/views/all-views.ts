@@ -4,6 +4,7 @@ import { alertView } from './alert.ts'
 import { alertsView, matchingAlertsView } from './alerts.ts'
 import { approvalsView } from './approvals.ts'
 import { arrivalsView } from './arrivals.ts'
+import { auditView } from './audit.ts'
 import { checkView } from './check.ts'
 import { checkDaysView, checksView } from './checks.ts'
 import { compareView } from './compare.ts'
@@ -18,6 +19,7 @@ import { licensesView } from './licenses.ts'
 import { resourceChoicesView } from './named-resources.ts'
 import { companyBriefView, overviewView } from './overview.ts'
 import { paletteView } from './palette.ts'
+import { peopleView, rolesView } from './people.ts'
 import { pulseView } from './pulse.ts'
 import { resourceView } from './resource.ts'
 import { resourcesView } from './resources.ts'
@@ -34,14 +36,17 @@ import { serverAgentsView, serverChecksView, serverHistoryView, serverInventoryV
 import { serverPackagesView, serverSecurityView } from './server/security.ts'
 import { serverSeriesView } from './server/series.ts'
 import { matchingServersView, serversView } from './servers.ts'
+import { settingsView } from './settings.ts'
 import { silencesView } from './silences.ts'
 import type { View } from './view.ts'
 import { vulnerabilityView } from './vulnerability.ts'
+import { webhooksView, webhookView } from './webhooks.ts'
 
 export const views: Readonly<Record<string, View>> = {
   agents: agentsView,
   approvals: approvalsView,
   arrivals: arrivalsView,
+  audit: auditView,
   check: checkView,
   'company-brief': companyBriefView,
   'check-days': checkDaysView,
@@ -63,6 +68,7 @@ export const views: Readonly<Record<string, View>> = {
   'matching-servers': matchingServersView,
   overview: overviewView,
   palette: paletteView,
+  people: peopleView,
   pulse: pulseView,
   'server-agents': serverAgentsView,
   'server-alerts': serverAlertsView,
@@ -80,6 +86,7 @@ export const views: Readonly<Record<string, View>> = {
   resource: resourceView,
   'resource-choices': resourceChoicesView,
   resources: resourcesView,
+  roles: rolesView,
   rule: ruleView,
   'rule-editor': ruleEditorView,
   'rule-history': ruleHistoryView,
@@ -87,6 +94,9 @@ export const views: Readonly<Record<string, View>> = {
   rules: rulesView,
   server: serverView,
   servers: serversView,
+  settings: settingsView,
   silences: silencesView,
   vulnerability: vulnerabilityView,
+  webhook: webhookView,
+  webhooks: webhooksView,
 }

@@ -10,7 +10,7 @@ const t = textsOf(shellWords)
 const isOpen = signal(false)
 
 const isSeen = (name: PageName): boolean => missingKey(name, may) === undefined
-const sections = ['monitoring', 'security', 'infrastructure'] as const
+const sections = ['monitoring', 'security', 'infrastructure', 'administration'] as const
 
 export const MenuButton = () => (
   <button

@@ -52,6 +52,12 @@ export const pageFiles: Readonly<Record<PageName, Load>> = {
   iac: async () => (await import('./manifests/runs-page.tsx')).RunsPage,
   iac_run: async () => (await import('./manifests/run-page.tsx')).RunPage,
   approvals: async () => (await import('./manifests/approvals-page.tsx')).ApprovalsPage,
+  people: async () => (await import('./administration/people-page.tsx')).PeoplePage,
+  roles: async () => (await import('./administration/roles-page.tsx')).RolesPage,
+  webhooks: async () => (await import('./administration/webhooks-page.tsx')).WebhooksPage,
+  webhook: async () => (await import('./administration/webhook-page.tsx')).WebhookPage,
+  audit: async () => (await import('./administration/audit-page.tsx')).AuditPage,
+  settings: async () => (await import('./administration/settings-page.tsx')).SettingsPage,
   servers,
   server,
   rules: async () => (await import('./rules/rules-page.tsx')).RulesPage,
@@ -62,6 +68,7 @@ export const pageFiles: Readonly<Record<PageName, Load>> = {
 
 lateParts.incidentMap = async () => (await import('./alert/incident-map.tsx')).MapOfIncident
 lateParts.check = async () => (await import('./checks/check-dialog.tsx')).CheckDialog
+lateParts.exception = async () => (await import('./findings/exception-dialog.tsx')).ExceptionDialog
 lateParts.silence = async () => (await import('../parts/silence-dialog.tsx')).SilenceDialog
 lateParts.serverMap = async () => (await import('./servers/servers-as-map.tsx')).ServersAsMap
 lateParts.serverActs = async () => (await import('./servers/server-acts.tsx')).ServerActDialog

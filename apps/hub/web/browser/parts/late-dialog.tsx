@@ -16,6 +16,7 @@ const lateDialog = <Props extends { readonly onClose: () => void }>(
   }
 
 export const LateCheckDialog = lateDialog(() => lateParts.check?.())
+export const LateExceptionDialog = lateDialog(() => lateParts.exception?.())
 export const LateSilenceDialog = lateDialog(() => lateParts.silence?.())
 export const LateServerActDialog = lateDialog(() => lateParts.serverActs?.())
 export const LateServerDialog = lateDialog(() => lateParts.serverDialog?.())

@@ -1,4 +1,6 @@
 // Asks for findings to be accepted for a while, or to be called no fault of these servers; somebody else approves.
+import '../../view.ts'
+import './findings-kit.ts'
 import { useState } from 'preact/hooks'
 import { findingsWords } from '../../../words/findings.ts'
 import { type ApiFault, send } from '../../api.ts'
@@ -8,6 +10,7 @@ import { DialogForm } from '../../parts/dialog-form.tsx'
 import { SelectField, TextField } from '../../parts/field.tsx'
 import { say } from '../../parts/notice-line.tsx'
 import { textsOf } from '../../session.ts'
+import type { ExceptionDialogProps } from './late-props.ts'
 
 const t = textsOf(findingsWords)
 
@@ -16,21 +19,11 @@ const DAYS = ['30', '90', '180', '365'] as const
 const NAMES_SHOWN = 3
 const REASON_MAX = 2000
 
-export type ExceptionType = 'accepted' | 'false_positive'
-export type ExceptionTarget = { readonly ids: readonly string[]; readonly names: readonly string[] }
-
-type Props = {
-  readonly type: ExceptionType
-  readonly target: ExceptionTarget
-  readonly onClose: () => void
-  readonly onDone: () => void
-}
-
 /** A moment before the day ends in which it was asked for: a year is the longest that the hub takes. */
 const endOf = (days: string): string | null =>
   days === '' ? null : new Date(nowMs() + Number(days) * DAY_MS - 60_000).toISOString()
 
-export function ExceptionDialog({ type, target: { ids, names }, onClose, onDone }: Props) {
+export function ExceptionDialog({ type, target: { ids, names }, onClose, onDone }: ExceptionDialogProps) {
   const [reason, setReason] = useState('')
   const [days, setDays] = useState<string>(type === 'accepted' ? '90' : '')
   const save = async (): Promise<ApiFault | null> => {

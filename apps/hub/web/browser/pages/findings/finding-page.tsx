@@ -7,6 +7,7 @@ import { hrefTo } from '../../address/router.ts'
 import { count, decimal, NOTHING, percent } from '../../format.ts'
 import { pageTitle } from '../../frame/page-title.ts'
 import { Fault } from '../../parts/fault.tsx'
+import { LateExceptionDialog } from '../../parts/late-dialog.tsx'
 import { NoticeLine } from '../../parts/notice-line.tsx'
 import { Skeleton } from '../../parts/skeleton.tsx'
 import { Time } from '../../parts/time.tsx'
@@ -14,8 +15,8 @@ import { textsOf } from '../../session.ts'
 import { usePageView } from '../../view.ts'
 import '../alert/alert.css'
 import { About } from './about.tsx'
-import { ExceptionDialog, type ExceptionType } from './exception-dialog.tsx'
 import { Due, PriorityMark } from './finding-face.tsx'
+import type { ExceptionType } from './late-props.ts'
 import './findings.css'
 
 const t = textsOf(findingsWords)
@@ -186,7 +187,7 @@ export function FindingPage() {
         <Others data={data} />
       </div>
       {asked === null ? null : (
-        <ExceptionDialog
+        <LateExceptionDialog
           type={asked}
           target={{ ids: [finding.id], names: [finding.vulnId] }}
           onClose={() => setAsked(null)}

@@ -9,6 +9,7 @@ import type { ApiFault } from '../../api.ts'
 import { count } from '../../format.ts'
 import { ActFault, Fault } from '../../parts/fault.tsx'
 import { FilterField, NothingMatches } from '../../parts/filter-field.tsx'
+import { LateExceptionDialog } from '../../parts/late-dialog.tsx'
 import { NoticeLine } from '../../parts/notice-line.tsx'
 import { useSelection } from '../../parts/selection.ts'
 import { SelectionBar } from '../../parts/selection-bar.tsx'
@@ -18,8 +19,8 @@ import { Time } from '../../parts/time.tsx'
 import { may, textsOf } from '../../session.ts'
 import { usePageView } from '../../view.ts'
 import { askView } from '../../view-request.ts'
-import { ExceptionDialog, type ExceptionTarget, type ExceptionType } from './exception-dialog.tsx'
 import { ExportFindings } from './export-findings.tsx'
+import type { ExceptionTarget, ExceptionType } from './late-props.ts'
 import './findings.css'
 import { findingColumns } from './finding-columns.tsx'
 import { databaseText, priorityText } from './finding-face.tsx'
@@ -178,7 +179,7 @@ export function FindingsPage() {
       <ActFault fault={unselected} />
       <FindingList data={data} total={total} selection={selection} />
       {asked === null ? null : (
-        <ExceptionDialog type={asked.type} target={asked.target} onClose={close} onDone={done} />
+        <LateExceptionDialog type={asked.type} target={asked.target} onClose={close} onDone={done} />
       )}
     </>
   )
