@@ -255,13 +255,14 @@ for (const { width, colorScheme, turned } of looks)
     expect(faults).toEqual([])
   }, 240_000)
 
-/** A text 40 % longer, as other languages are: what stands in braces is filled in and stays. */
-const longer = (text: string): string => text + ' ẋẋẋẋẋẋẋ'.repeat(12).slice(0, Math.ceil(text.length * 0.4) + 1)
-
+/**
+ * Texts 40 % longer, as other languages are: what stands in braces is filled in and stays. A script has the texts of
+ * an area side by side, and puts the language to each (bundle-texts.ts).
+ */
 const withLongerWords = (script: string): string =>
-  script.replace(/\ben:"((?:[^"\\]|\\.)*)"/g, (whole, text: string) =>
-    // The name of the language is none of its words.
-    text === 'en-GB' ? whole : `en:"${longer(text)}"`,
+  script.replace(
+    /\{en:(\w+)\}/g,
+    (_, text: string) => `{en:${text}+" ẋẋẋẋẋẋẋ".repeat(12).slice(0,Math.ceil(${text}.length*.4)+1)}`,
   )
 
 test('a language whose words are 40 % longer puts nothing over the edge, on a screen and on a phone', async () => {
@@ -276,6 +277,7 @@ test('a language whose words are 40 % longer puts nothing over the edge, on a sc
     await route.fulfill({ status: 200, contentType: 'text/javascript; charset=utf-8', body: script })
   })
   const page = await openSite(context)
+  await page.getByText('ẋ').first().waitFor()
   for (const name of pageNames) {
     const address = addressOf(name)
     if (address === null) continue

@@ -18,14 +18,35 @@ const withoutUsers = (text: string): string =>
     return at < 0 ? whole : `${scheme}${HIDDEN}${authority.slice(at)}`
   })
 
+/**
+ * Values of keys that look like those of secrets. Word by word, each read once: the text is as long as its sender
+ * likes, and one expression for all of it would begin anew within every word.
+ */
+function withoutSecretValues(text: string): string {
+  const word = /[\w-]+/g
+  const value = /(["']?[ \t]*:[ \t]*)("[^"]*"|'[^']*'|[^,}\n]+)/y
+  let kept = ''
+  let end = 0
+  for (let key = word.exec(text); key !== null; key = word.exec(text)) {
+    if (!SECRET_KEY.test(key[0])) continue
+    value.lastIndex = word.lastIndex
+    const found = value.exec(text)
+    if (found === null) continue
+    kept += `${text.slice(end, word.lastIndex)}${found[1]}${HIDDEN}`
+    end = value.lastIndex
+    word.lastIndex = end
+  }
+  return kept + text.slice(end)
+}
+
 /** A text that could not be read, without what looks like the value of a secret. */
 export const withoutSecrets = (text: string): string =>
-  withoutUsers(text)
-    .replace(/-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----[\s\S]*?(-----END [A-Z0-9 ]*PRIVATE KEY-----|$)/g, HIDDEN)
-    .replace(
-      /([\w-]*(?:password|passphrase|secret|api_?key|private_?key|token|credential)\w*["']?[ \t]*:[ \t]*)("[^"]*"|'[^']*'|[^,}\n]+)/gi,
-      `$1${HIDDEN}`,
-    )
+  withoutSecretValues(
+    withoutUsers(text).replace(
+      /-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----[\s\S]*?(-----END [A-Z0-9 ]*PRIVATE KEY-----|$)/g,
+      HIDDEN,
+    ),
+  )
 
 /** The text with these parts of it replaced; one may stand in another. */
 export function hideSecrets(text: string, hidden: readonly TextRange[]): string {

@@ -13,8 +13,9 @@ const textsOnly = (only: WebLanguage): BunPlugin => ({
     build.onLoad({ filter: /\/web\/words\/(?!words\.ts$)[a-z-]+\.ts$/ }, async ({ path }) => {
       const areas: Readonly<Record<string, Texts>> = await import(path)
       const kept = Object.entries(areas).map(([area, texts]) => {
-        const its = Object.entries(texts).map(([key, text]) => [key, { [only]: text[only] }])
-        return `export const ${area} = ${JSON.stringify(Object.fromEntries(its))}\n`
+        const its = JSON.stringify(Object.fromEntries(Object.entries(texts).map(([key, text]) => [key, text[only]])))
+        // The language is named once an area, and not with each text: there are hundreds.
+        return `export const ${area} = Object.fromEntries(Object.entries(${its}).map(([key, ${only}]) => [key, { ${only} }]))\n`
       })
       return { contents: kept.join(''), loader: 'js' }
     })

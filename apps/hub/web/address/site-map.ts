@@ -28,6 +28,9 @@ type SitePage = {
   readonly key?: string
 }
 
+/** What its name says of a page is left out: its path, its view; and that it takes nothing. */
+type PageEntry = Partial<Pick<SitePage, 'path' | 'view' | 'takes'>> & Omit<SitePage, 'path' | 'view' | 'takes'>
+
 const SEE = ['monitoring.view', 'servers.view']
 /** Keys with which some kind of resource is seen. */
 const SEE_RESOURCES = [
@@ -40,10 +43,8 @@ const SEE_RESOURCES = [
 ]
 
 const table = {
-  overview: { path: '/', view: 'overview', takes: [], permissions: SEE, section: 'monitoring', key: 'o' },
+  overview: { path: '/', permissions: SEE, section: 'monitoring', key: 'o' },
   servers: {
-    path: '/servers',
-    view: 'servers',
     takes: ['q', 'sort', 'offset', 'cols'],
     variant: { param: 'view', value: 'map', view: 'host-map', takes: ['q', 'group', 'fill'] },
     permissions: SEE,
@@ -52,11 +53,10 @@ const table = {
   },
   compare: {
     path: '/servers/compare',
-    view: 'compare',
     takes: ['metric', 'servers', 'q', 'from', 'to', 'agg'],
     permissions: SEE,
   },
-  server: { path: '/servers/:server', view: 'server', takes: [], permissions: SEE },
+  server: { path: '/servers/:server', permissions: SEE },
   add_servers: {
     path: '/servers/add',
     view: 'arrivals',
@@ -64,8 +64,6 @@ const table = {
     permissions: [...SEE, 'monitoring.manage'],
   },
   alerts: {
-    path: '/alerts',
-    view: 'alerts',
     takes: ['q', 'group', 'offset'],
     permissions: ['monitoring.view'],
     section: 'monitoring',
@@ -73,21 +71,15 @@ const table = {
   },
   alert: {
     path: '/alerts/:alert',
-    view: 'alert',
-    takes: [],
     permissions: ['monitoring.view'],
   },
   silences: {
-    path: '/silences',
-    view: 'silences',
     takes: ['past', 'q', 'offset'],
     permissions: ['monitoring.manage'],
     section: 'monitoring',
     key: 'l',
   },
   rules: {
-    path: '/rules',
-    view: 'rules',
     takes: ['q', 'sort', 'offset'],
     permissions: ['monitoring.manage'],
     section: 'monitoring',
@@ -101,44 +93,34 @@ const table = {
   },
   rule: {
     path: '/rules/:rule',
-    view: 'rule',
     takes: ['offset'],
     permissions: ['monitoring.manage'],
   },
   rule_edit: {
     path: '/rules/:rule/edit',
     view: 'rule-editor',
-    takes: [],
     permissions: ['monitoring.manage'],
   },
   checks: {
-    path: '/checks',
-    view: 'checks',
     takes: ['q', 'offset'],
     permissions: SEE,
     section: 'monitoring',
     key: 'c',
   },
-  check: { path: '/checks/:check', view: 'check', takes: [], permissions: SEE },
+  check: { path: '/checks/:check', permissions: SEE },
   licenses: {
-    path: '/licenses',
-    view: 'licenses',
     takes: ['q', 'offset'],
     permissions: SEE,
     section: 'monitoring',
     key: 'i',
   },
   agents: {
-    path: '/agents',
-    view: 'agents',
     takes: ['q', 'offset'],
     permissions: SEE,
     section: 'monitoring',
     key: 'e',
   },
   findings: {
-    path: '/findings',
-    view: 'findings',
     takes: ['q', 'group', 'offset'],
     variant: { param: 'group', value: 'server', view: 'findings-by-server', takes: ['q', 'group', 'offset'] },
     permissions: ['security.view'],
@@ -147,28 +129,20 @@ const table = {
   },
   finding: {
     path: '/findings/:finding',
-    view: 'finding',
-    takes: [],
     permissions: ['security.view'],
   },
   vulnerability: {
     path: '/by-cve/:cve',
-    view: 'vulnerability',
     takes: ['offset'],
     permissions: ['security.view'],
   },
   exceptions: {
-    path: '/exceptions',
-    view: 'exceptions',
     takes: ['past', 'offset'],
     permissions: ['security.view'],
     section: 'security',
     key: 'x',
   },
   infrastructure: {
-    path: '/infrastructure',
-    view: 'infrastructure',
-    takes: [],
     permissions: [],
     anyOf: SEE_RESOURCES,
     section: 'infrastructure',
@@ -176,72 +150,60 @@ const table = {
   },
   resources: {
     path: '/infrastructure/:kind',
-    view: 'resources',
     takes: ['parent', 'q', 'sort', 'trash', 'offset'],
     permissions: [],
     anyOf: SEE_RESOURCES,
   },
   resource: {
     path: '/infrastructure/:kind/:resource',
-    view: 'resource',
-    takes: [],
     permissions: [],
     anyOf: SEE_RESOURCES,
   },
   iac: {
-    path: '/iac',
     view: 'iac-runs',
     takes: ['q', 'offset'],
     permissions: ['iac.view'],
     section: 'infrastructure',
     key: 'd',
   },
-  iac_run: { path: '/iac/:run', view: 'iac-run', takes: [], permissions: ['iac.view'] },
+  iac_run: { path: '/iac/:run', view: 'iac-run', permissions: ['iac.view'] },
   approvals: {
-    path: '/approvals',
-    view: 'approvals',
     takes: ['past', 'offset'],
     permissions: ['approvals.view'],
     section: 'infrastructure',
     key: 'p',
   },
   people: {
-    path: '/people',
-    view: 'people',
     takes: ['q', 'offset'],
     permissions: ['identity.view'],
     section: 'administration',
     key: 'u',
   },
-  roles: { path: '/roles', view: 'roles', takes: [], permissions: ['identity.view'], section: 'administration' },
+  roles: { permissions: ['identity.view'], section: 'administration' },
   webhooks: {
-    path: '/webhooks',
-    view: 'webhooks',
-    takes: [],
     permissions: ['webhooks.view'],
     section: 'administration',
     key: 'w',
   },
-  webhook: { path: '/webhooks/:webhook', view: 'webhook', takes: ['offset'], permissions: ['webhooks.view'] },
+  webhook: { path: '/webhooks/:webhook', takes: ['offset'], permissions: ['webhooks.view'] },
   audit: {
-    path: '/audit',
-    view: 'audit',
     takes: ['q', 'from', 'to', 'offset'],
     permissions: ['audit.view'],
     section: 'administration',
     key: 't',
   },
   settings: {
-    path: '/settings',
-    view: 'settings',
-    takes: [],
     permissions: ['monitoring.view'],
     section: 'administration',
   },
-} as const satisfies Readonly<Record<string, SitePage>>
+} as const satisfies Readonly<Record<string, PageEntry>>
 
 export type PageName = keyof typeof table
-export const sitePages: Readonly<Record<PageName, SitePage>> = table
+const whole = ([name, entry]: readonly [string, PageEntry]): readonly [string, SitePage] => [
+  name,
+  { path: `/${name}`, view: name, takes: [], ...entry },
+]
+export const sitePages = Object.fromEntries(Object.entries(table).map(whole)) as Readonly<Record<PageName, SitePage>>
 
 /** The first key that a viewer lacks for a page; undefined: it is shown. */
 export function missingKey(name: PageName, has: (permission: string) => boolean): string | undefined {

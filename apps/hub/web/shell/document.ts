@@ -13,6 +13,7 @@ import { productVersion } from '../../version.ts'
 import { type MatchedPage, missingKey, viewOf } from '../address/site-map.ts'
 import { assetPaths, encodingFor } from '../assets.ts'
 import type { SharedViews } from '../live/shared-views.ts'
+import { say } from '../words/forms.ts'
 import { shellWords } from '../words/shell.ts'
 import { textsIn, type WebLanguage } from '../words/words.ts'
 import { Html, html, pageHeaders } from './html.ts'
@@ -157,7 +158,7 @@ function documentText(data: DocumentData): string {
 <script type="module" src="${assetPaths.script[language]}"></script>
 </head>
 <body>
-<div id="app"><noscript><p class="banner">${t('needs_script')}</p></noscript></div>
+<div id="app"><noscript><p class="banner">${say(language, 'needs_script')}</p></noscript></div>
 </body>
 </html>
 `.text

@@ -105,7 +105,6 @@ export const administrationWords = {
   created: { en: 'Created', vi: 'Tạo lúc' },
   send_again: { en: 'Send again', vi: 'Gửi lại' },
   send_again_of: { en: 'Send {name} again', vi: 'Gửi lại {name}' },
-  queued: { en: 'It is on its way.', vi: 'Đang gửi.' },
 
   settings: { en: 'Settings', vi: 'Cài đặt' },
   monitoring: { en: 'Monitoring', vi: 'Giám sát' },

@@ -3,10 +3,6 @@ import type { Texts } from './words.ts'
 
 export const shellWords = {
   product: { en: 'Server monitoring', vi: 'Giám sát máy chủ' },
-  needs_script: {
-    en: 'This page shows live values and needs JavaScript.',
-    vi: 'Trang này hiển thị dữ liệu trực tiếp và cần JavaScript.',
-  },
   skip: { en: 'Skip to the content', vi: 'Chuyển tới nội dung' },
   navigation: { en: 'Pages', vi: 'Các trang' },
   menu: { en: 'Menu', vi: 'Menu' },
