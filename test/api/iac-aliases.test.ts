@@ -1,5 +1,6 @@
-// Aliases in manifests: how many there may be, and that they carry no secret past what is kept of a run.
+// Aliases in manifests: how many there may be; and that no secret is kept of a run, behind an alias or anywhere else.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { withoutSecrets } from '../../apps/hub/iac/manifest-secrets.ts'
 import { type Json, TestHub } from './hub-harness.ts'
 import { type Acme, acme, submit } from './iac-rig.ts'
 
@@ -66,6 +67,30 @@ test('[RES-144] a secret that an alias says is not kept where its anchor stands,
     expect([path, contents]).toEqual([path, expect.not.stringContaining(secret)])
   expect(run.files[0].contents).toContain('description: &p (hidden)\n\n  password: (hidden)\n')
   expect(run.files[1].contents).toContain('description: &d x\n')
-  expect(run.files[6].contents).toContain('url: https://(hidden)@example.com/hook\n')
+  expect(run.files[6].contents).toBe('(hidden)')
   expect(JSON.stringify([run, (await own.call('GET', `/iac/runs/${run.id}/timeline`)).body])).not.toContain(secret)
+})
+
+test('[RES-144] of a text that no YAML reads nothing is kept that may be a secret, wherever it stands', async () => {
+  const secret = `hush-${crypto.randomUUID()}`
+  const unreadable = [
+    ...[`password: |\n    ${secret}`, `password: >-\n    ${secret}`, `password:\n    ${secret}`],
+    ...[`credentials:\n    - ${secret}`, `credentials:\n    a: ${secret}`, `? password\n  : ${secret}`],
+    ...[`"pass\\u0077ord": ${secret}`, `x: &a ${secret}\n  password: *a`, `password: [a,\n    ${secret}]`],
+    ...[`password: aa, ${secret}`, `password: aa}${secret}`, `api-key: ${secret}`, `private-key: ${secret}`],
+    `url: https://me:${secret}@example.com`,
+  ].map(field => `${head('server')}  ${field}\n  broken: [\n`)
+  const plain = `${head('server')}  description: a text\n  broken: [\n`
+  const run = await submit(
+    hub,
+    own,
+    [...unreadable, plain].map((contents, index) => ({ path: `${index}.yml`, contents })),
+  )
+  expect(JSON.stringify(run)).not.toContain(secret)
+  expect(run.files.map(({ contents }: Json) => contents)).toEqual([...unreadable.map(() => '(hidden)'), plain])
+})
+
+test('[RES-129] a text that no YAML reads is looked through at once, whatever it is made of', () => {
+  for (const part of ['a', 'password', '-----BEGIN ', '-----BEGIN A', 'a:/', 'a://', 'a:\\', '"', '-', ' '])
+    expect(withoutSecrets(part.repeat(250_000 / part.length)).length).toBeGreaterThan(0)
 })
