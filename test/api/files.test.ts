@@ -283,6 +283,12 @@ describe('what a file is', () => {
       expect([content.toString(), typed(content)]).toEqual([content.toString(), expected])
   })
 
+  test('[R-074] a file of brackets alone is a text, whatever it would be if they were closed', () => {
+    const brackets = (count: number) => new TextEncoder().encode('['.repeat(count))
+    expect(fileTypeOf(brackets(20_000_000))).toBe('text/plain')
+    expect(fileTypeOf(new TextEncoder().encode('[[1], {"a": []}]'))).toBe('application/json')
+  })
+
   test('[R-074] ranges that ask for nothing, and malformed ones', () => {
     expect(rangeOf('bytes=5-2', 10)).toBeNull()
     expect(rangeOf('bytes=0-1,4-5', 10)).toBeNull()

@@ -1,9 +1,11 @@
 // The API of PowerDNS: how it is called, and how records of a zone are said in it.
+
 import { sql } from 'drizzle-orm'
 import { fullName, isWithin, relativeName } from '../../../core/dns/domain-name.ts'
 import { isRecordType, parseRecordValue, type RecordType } from '../../../core/dns/record-value.ts'
 import { quoteStrings, unquoteStrings } from '../../../core/dns/zone-file.ts'
 import { isObject, type Unchecked } from '../../../core/json-object.ts'
+import { parseForeignJson } from '../../../core/wire/json-depth.ts'
 import { callAddress, readBeginning, resolveTarget } from '../platform/outbound-guard.ts'
 import type { Editor } from '../resources/editor.ts'
 import { RunFailed } from '../resources/runs.ts'
@@ -65,7 +67,7 @@ export async function callApi(
   if (!response.ok) throw new RunFailed(`the API answered ${response.status}`)
   if (body.length === 0) return {}
   try {
-    const parsed: unknown = JSON.parse(body.toString('utf8'))
+    const parsed = parseForeignJson(body)
     return isObject(parsed) ? parsed : {}
   } catch {
     throw new RunFailed('the API answered no JSON')

@@ -1,6 +1,8 @@
 // What a file is, told from its content and never from its name (decision R-074). What could run on somebody's computer
 // or in a browser is refused, and so is what nobody can name.
 
+import { parseForeignJson } from '../../../core/wire/json-depth.ts'
+
 type FileType =
   | 'application/pdf'
   | 'image/png'
@@ -68,10 +70,10 @@ function isMarkup(text: string): boolean {
   return MARKUP.test(begin) || MARKUP_TAG.test(begin.replace(BEFORE_MARKUP, ''))
 }
 
-function isJson(text: string): boolean {
+function isJson(text: string, bytes: Uint8Array): boolean {
   if (!/^\s*[[{]/.test(text)) return false
   try {
-    JSON.parse(text)
+    parseForeignJson(bytes)
     return true
   } catch {
     return false
@@ -108,7 +110,7 @@ export function fileTypeOf(bytes: Uint8Array): FileType | Refused {
   if (isMarkup(text)) return { refused: 'markup' }
   if (/-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----/.test(text)) return { refused: 'private_key' }
   if (/^\s*-----BEGIN [A-Z0-9 ]+-----/.test(text)) return 'application/x-pem-file'
-  if (isJson(text)) return 'application/json'
+  if (isJson(text, bytes)) return 'application/json'
   if (isCsv(text)) return 'text/csv'
   return isYaml(text) ? 'application/yaml' : 'text/plain'
 }

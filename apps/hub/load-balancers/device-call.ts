@@ -1,4 +1,5 @@
 // One call of the interface of a load balancer, through the guard for everything that leaves the hub.
+import { parseForeignJson } from '../../../core/wire/json-depth.ts'
 import { callAddress, readBeginning, resolveTarget } from '../platform/outbound-guard.ts'
 import type { Editor } from '../resources/editor.ts'
 import { RunFailed } from '../resources/runs.ts'
@@ -22,7 +23,7 @@ function headersOf({ hub }: Pick<Editor, 'hub'>, { username, password_sealed }: 
 function parsed(body: Buffer): unknown {
   if (body.length === 0) return {}
   try {
-    return JSON.parse(body.toString('utf8'))
+    return parseForeignJson(body)
   } catch {
     throw new RunFailed('the device answered no JSON')
   }

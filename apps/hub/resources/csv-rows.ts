@@ -1,7 +1,9 @@
 // A CSV file of a kind as rows of values: its columns are fields, those of objects with dots, lists in
 // one cell. What lists and exports show beside the fields is passed over, so that an export can be sent back.
+
 import type { TSchema } from '@sinclair/typebox'
 import { isObject, type Unchecked } from '../../../core/json-object.ts'
+import { parseForeignJson } from '../../../core/wire/json-depth.ts'
 import { invalidField } from '../platform/http/api-error.ts'
 import { type Words, words } from '../platform/http/api-texts.ts'
 import { parseCsv } from '../platform/http/csv.ts'
@@ -43,7 +45,7 @@ function cellValue(schema: TSchema, cell: string): unknown {
 function jsonOf(text: string, beginning: '[' | '{'): unknown {
   if (!text.startsWith(beginning)) return null
   try {
-    return JSON.parse(text)
+    return parseForeignJson(Buffer.from(text))
   } catch {
     return null
   }
