@@ -115,6 +115,7 @@ export const exportRoutes: readonly Route[] = [
     resource: one.resource,
     byLink: callerOfLink,
     answer: Type.Unsafe<Response>({ type: 'string' }),
+    otherResponses: { 206: null, 304: null, 416: null },
     answerType: 'text/csv',
     otherTypes: ['application/json', 'application/jsonl'],
     handle: async context => downloadExport(context, context.resource),

@@ -78,6 +78,7 @@ export const fileRoutes: readonly Route[] = [
     permissions: VIEW,
     resource: file.resource,
     answer: Type.Unsafe<Response>({ type: 'string' }),
+    otherResponses: { 206: null, 304: null, 416: null },
     // A file is of the type that it was found to be.
     answerType: ANYTHING,
     handle: async ({ hub, resource, header }) => download(hub, { ...resource.file, name: resource.file.name }, header),

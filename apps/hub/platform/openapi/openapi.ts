@@ -200,12 +200,7 @@ function success(route: Route, family: Family, components: Components): Json {
     return {
       description: route.answerType === 'text/event-stream' ? 'A stream that stays open.' : 'The content.',
       headers: all,
-      content: Object.fromEntries(
-        [route.answerType, ...route.otherTypes].map(type => [
-          type,
-          type === 'application/json' ? { schema: {}, example: [] } : { schema: { type: 'string' } },
-        ]),
-      ),
+      content: contentOf(route),
     }
   const plain = components.reference(route.answerSchema)
   const example = exampleOf(route.answerSchema)
@@ -221,19 +216,35 @@ function success(route: Route, family: Family, components: Components): Json {
   }
 }
 
+const WITHOUT_BODY: Readonly<Record<string, string>> = {
+  304: 'Not modified.',
+  416: 'The range that was asked for is none of the content.',
+}
+
+/** The media types of an answer that is no JSON, each with its form. */
+const contentOf = ({ answerType, otherTypes }: Route): Json =>
+  Object.fromEntries(
+    [answerType, ...otherTypes].map(type => [
+      type,
+      type === 'application/json' ? { schema: {}, example: [] } : { schema: { type: 'string' } },
+    ]),
+  )
+
 /** What the route answers with other statuses than its usual one. */
 function otherSuccesses(route: Route, components: Components): Json {
   const all = { ...REQUEST_ID, ...RATE_HEADERS }
   return Object.fromEntries(
     Object.entries(route.otherResponses).map(([status, schema]) => [
       status,
-      schema === null
-        ? { description: status === '304' ? 'Not modified.' : 'Done; there is nothing to say.', headers: all }
-        : {
-            description: 'Done.',
-            headers: all,
-            content: { 'application/json': { schema: components.reference(schema), example: exampleOf(schema) } },
-          },
+      status === '206'
+        ? { description: 'The range of the content that was asked for.', headers: all, content: contentOf(route) }
+        : schema === null
+          ? { description: WITHOUT_BODY[status] ?? 'Done; there is nothing to say.', headers: all }
+          : {
+              description: 'Done.',
+              headers: all,
+              content: { 'application/json': { schema: components.reference(schema), example: exampleOf(schema) } },
+            },
     ]),
   )
 }
