@@ -1,10 +1,10 @@
 // `agent install`: this executable becomes a service of systemd, with a user, a configuration and a licence of its own.
 // What exists already (configuration, user) stays as it is, so that the command may be repeated and serves an upgrade
-// by hand too.
+// by hand too; what the configuration lacks of what is ordered is added to it.
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { stringify } from 'yaml'
+import { parseDocument } from 'yaml'
 import { ensureFolder, type FileOwner, replaceFile, writeNewFile } from '../files/replace-file.ts'
 import { collectorUrlFault } from './transport/collector-address.ts'
 
@@ -56,7 +56,8 @@ WantedBy=multi-user.target
 type InstallOrder = {
   /** The compiled executable that is installed. */
   readonly executable: string
-  readonly collectorUrl: string
+  /** Null: that of the configuration which is there. */
+  readonly collectorUrl: string | null
   readonly license: string | null
   readonly caFile: string | null
   readonly releaseKeyFile: string | null
@@ -117,14 +118,39 @@ function placeExecutable(source: string, target: string, owner: FileOwner | null
   }
 }
 
+type Wanted = readonly (readonly [path: readonly string[], value: string])[]
+
+const keyOf = (path: readonly string[]): string => path.join('.')
+
+/**
+ * The configuration of the operator with what it lacks of what is wanted, comments and all; null where it lacks
+ * nothing. What it says otherwise stays, and `say` is told.
+ */
+function completed(text: string, wanted: Wanted, say: (line: string) => void): string | null {
+  const document = parseDocument(text)
+  let isChanged = false
+  for (const [path, value] of wanted) {
+    // Keys may be written with dots too.
+    const given: unknown = document.get(keyOf(path)) ?? document.getIn(path)
+    if (given === undefined) {
+      document.setIn(path, value)
+      isChanged = true
+    } else if (given !== value)
+      say(`${keyOf(path)} is ${String(given)} there and stays so: to have ${value}, change it in the file`)
+  }
+  return isChanged ? document.toString() : null
+}
+
 /** Installs. Throws, in words for the operator, when a step fails; the command may then be repeated. */
 export function install(order: InstallOrder): void {
   const { executable, collectorUrl, license, root, say } = order
-  const fault = collectorUrlFault(collectorUrl)
+  const fault = collectorUrl === null ? null : collectorUrlFault(collectorUrl)
   if (fault !== null) throw new Error(`--collector-url: ${fault}`)
   if (root === null && process.geteuid?.() !== 0) throw new Error('this needs root: run it with sudo')
   const owner = root === null ? makeUser() : null
   const at = (path: string) => join(root ?? '/', path)
+  if (collectorUrl === null && !existsSync(at(PATHS.config)))
+    throw new Error(`--collector-url: is needed, for there is no ${at(PATHS.config)} yet`)
   const put = (path: string, text: string, mode: number, fileOwner: FileOwner | null = null) => {
     mkdirSync(dirname(at(path)), { recursive: true })
     replaceFile(at(path), text, { mode, owner: fileOwner })
@@ -135,18 +161,25 @@ export function install(order: InstallOrder): void {
     placeExecutable(executable, at(PATHS.executable), owner)
     say(at(PATHS.executable))
   }
-  const config: Record<string, unknown> = { collector_url: collectorUrl, license_file: PATHS.license }
+  const wanted: (readonly [readonly string[], string])[] = []
+  if (collectorUrl !== null) wanted.push([['collector_url'], collectorUrl], [['license_file'], PATHS.license])
   if (order.caFile !== null) {
     put(PATHS.ca, readFileSync(order.caFile, 'utf8'), 0o644)
-    config.tls = { ca_file: PATHS.ca }
+    wanted.push([['tls', 'ca_file'], PATHS.ca])
   }
   if (order.releaseKeyFile !== null) {
     put(PATHS.releaseKey, readFileSync(order.releaseKeyFile, 'utf8'), 0o644)
-    config.update = { public_key_file: PATHS.releaseKey }
+    wanted.push([['update', 'public_key_file'], PATHS.releaseKey])
   }
   if (license !== null) put(PATHS.license, `${license}\n`, 0o600, owner)
-  if (existsSync(at(PATHS.config))) say(`${at(PATHS.config)} is there already and stays as it is`)
-  else put(PATHS.config, stringify(config), 0o644)
+  const kept = existsSync(at(PATHS.config)) ? readFileSync(at(PATHS.config), 'utf8') : null
+  const text = completed(kept ?? '', wanted, say)
+  if (text === null) say(`${at(PATHS.config)} is there already and stays as it is`)
+  else if (kept === null) put(PATHS.config, text, 0o644)
+  else {
+    const { mode, uid, gid } = statSync(at(PATHS.config))
+    put(PATHS.config, text, mode & 0o777, root === null ? { uid, gid } : null)
+  }
   put(PATHS.unit, unitText, 0o644)
   // As systemd would make it: without systemd nobody else does.
   if (owner !== null) ensureFolder(PATHS.state, 0o700, owner)

@@ -167,7 +167,7 @@ function installService(flags: InstallFlags): void {
     const license = flags.licenseFile ? readFileSync(flags.licenseFile, 'utf8').trim() : readLicense(flags)
     install({
       executable,
-      collectorUrl: flags.collectorUrl,
+      collectorUrl: flags.collectorUrl ?? null,
       license: license ?? null,
       caFile: flags.caFile ?? null,
       releaseKeyFile: flags.releaseKeyFile ?? null,
@@ -252,7 +252,7 @@ withCommon(program.command('run').description('sample and report until stopped')
 program
   .command('install')
   .description('make this executable a service of systemd that enrolls itself')
-  .requiredOption('--collector-url <url>', 'address of the collector')
+  .option('--collector-url <url>', 'address of the collector; needed by the first installation')
   .option('--license <license>', 'the licence; - reads it from standard input')
   .option('--license-file <file>', 'file that holds the licence')
   .option('--ca-file <file>', 'authority that signs the certificate of the collector')

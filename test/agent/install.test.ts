@@ -69,9 +69,34 @@ test('an installation may be repeated, and leaves the configuration of the opera
   withFolder(folder => {
     installInto(folder)
     const config = join(folder, 'root/etc/svc-agent/agent.yaml')
-    writeFileSync(config, 'collector_url: https://other.example.net\n')
-    expect(installInto(folder, { license: null }).join()).toContain('stays as it is')
-    expect(readFileSync(config, 'utf8')).toBe('collector_url: https://other.example.net\n')
+    const own = '# of ours\ncollector_url: https://other.example.net\nlicense_file: /etc/svc-agent/license\n'
+    writeFileSync(config, own)
+    const said = installInto(folder, { license: null }).join()
+    expect(said).toContain('stays as it is')
+    expect(said).toContain('collector_url is https://other.example.net there and stays so')
+    expect(readFileSync(config, 'utf8')).toBe(own)
+  }))
+
+test('an installation that is repeated adds what the configuration lacks of what is ordered, and needs no address', () =>
+  withFolder(folder => {
+    expect(() => installInto(folder, { collectorUrl: null })).toThrow('--collector-url: is needed')
+    installInto(folder)
+    const config = join(folder, 'root/etc/svc-agent/agent.yaml')
+    writeFileSync(config, '# of ours\ncollector_url: https://other.example.net\nupdate: { hosts: [a.example.net] }\n')
+    const pem = join(folder, 'ca.pem')
+    writeFileSync(pem, 'PEM')
+    installInto(folder, { collectorUrl: null, license: null, caFile: pem, releaseKeyFile: pem })
+    const text = readFileSync(config, 'utf8')
+    expect(text).toStartWith('# of ours\n')
+    expect(Bun.YAML.parse(text)).toEqual({
+      collector_url: 'https://other.example.net',
+      update: { hosts: ['a.example.net'], public_key_file: '/etc/svc-agent/release.pem' },
+      tls: { ca_file: '/etc/svc-agent/ca.pem' },
+    })
+    writeFileSync(config, 'collector_url: https://other.example.net\ntls.ca_file: /own.pem\n')
+    expect(installInto(folder, { collectorUrl: null, license: null, caFile: pem }).join()).toContain(
+      'tls.ca_file is /own.pem',
+    )
   }))
 
 for (const [kind, plant] of [

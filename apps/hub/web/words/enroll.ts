@@ -100,8 +100,8 @@ export const enrollWords = {
   approve: { en: 'Approve all', vi: 'Duyệt tất cả' },
   why_binding_failed: { en: 'Unknown to the hub', vi: 'Hub chưa biết máy này' },
   refused_binding_failed: {
-    en: 'The hub knows no server of this name or address. Add it under this name, or correct its name; the agent tries again by itself.',
-    vi: 'Hub không biết máy chủ có tên hoặc địa chỉ này. Hãy thêm đúng tên; agent sẽ tự thử lại.',
+    en: 'The hub knows no server of this name or address. Add it under this name, or correct its name, and restart the agent: it does not try again by itself.',
+    vi: 'Hub không biết máy chủ có tên hoặc địa chỉ này. Hãy thêm đúng tên rồi khởi động lại agent: agent không tự thử lại.',
   },
   why_quota_exceeded: { en: 'No room in the plan', vi: 'Gói đã hết chỗ' },
   refused_quota_exceeded: {
