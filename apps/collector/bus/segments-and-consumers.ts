@@ -1,8 +1,9 @@
 // The index that the writer and the readers of a file bus share: which segments exist, which position each consumer has
 // passed, and when the bus last refused an entry. A SQLite file in WAL mode, beside the folder of the segments.
-import { Database, SQLiteError } from 'bun:sqlite'
+import { Database } from 'bun:sqlite'
 import { chmodSync, closeSync, existsSync, fdatasyncSync, fsyncSync, mkdirSync, openSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { openFile } from '../store/open-file.ts'
 import { useWriteAheadLog } from '../store/write-ahead-log.ts'
 import { GROUP_HEADER_BYTES, groupBytes, sealGroup, writeBytes } from './segment.ts'
 
@@ -34,25 +35,21 @@ export class BusIndex {
   static open(path: string, side: 'reader' | 'writer'): BusIndex {
     const isNew = !existsSync(path)
     const folder = join(dirname(path), 'bus-segments')
-    const database = new Database(path, { create: true, strict: true })
-    try {
-      if (isNew) chmodSync(path, 0o600)
-      mkdirSync(folder, { recursive: true, mode: 0o700 })
-      useWriteAheadLog(database)
-      database.run(`PRAGMA synchronous = ${side === 'writer' ? 'FULL' : 'NORMAL'}`)
-      const hasMoved = database.transaction(() => migrate(database, folder)).immediate()
-      if (hasMoved) database.run('VACUUM; PRAGMA wal_checkpoint(TRUNCATE)')
-    } catch (error) {
-      database.close()
-      const code = error instanceof SQLiteError ? error.code : undefined
-      const isDamaged = code === 'SQLITE_NOTADB' || code === 'SQLITE_CORRUPT'
-      const cause = error instanceof Error ? error.message : String(error)
-      throw new Error(
-        `cannot open bus ${path}: ${isDamaged ? `it is damaged, or no bus (${cause}); move it away, and batches that nobody has read yet are lost` : cause}`,
-        { cause: error },
-      )
-    }
-    return new BusIndex(path, folder, database)
+    return openFile('bus', path, 'move it away, and batches that nobody has read yet are lost', () => {
+      const database = new Database(path, { create: true, strict: true })
+      try {
+        if (isNew) chmodSync(path, 0o600)
+        mkdirSync(folder, { recursive: true, mode: 0o700 })
+        useWriteAheadLog(database)
+        database.run(`PRAGMA synchronous = ${side === 'writer' ? 'FULL' : 'NORMAL'}`)
+        const hasMoved = database.transaction(() => migrate(database, folder)).immediate()
+        if (hasMoved) database.run('VACUUM; PRAGMA wal_checkpoint(TRUNCATE)')
+      } catch (error) {
+        database.close()
+        throw error
+      }
+      return new BusIndex(path, folder, database)
+    })
   }
 
   segmentPath(file: number): string {

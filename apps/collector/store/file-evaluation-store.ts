@@ -13,6 +13,7 @@ import { recordText } from '../../../core/alerting/rules/packed-rule.ts'
 import type { RuleRecord } from '../../../core/alerting/rules/rule.ts'
 import { assert } from '../../../core/assert.ts'
 import { limits } from '../../../core/limits.ts'
+import { openFault, openFile } from './open-file.ts'
 import type { OutboxRow, OutboxStore, SetAsideKey, Skipped } from './outbox-store.ts'
 import type { PlacedRecord, ShardStore, WrittenSnapshot } from './shard-store.ts'
 import { useWriteAheadLog } from './write-ahead-log.ts'
@@ -23,6 +24,7 @@ import { newTurns, WriteTurns } from './write-turns.ts'
  * and rule changes refer to it by name.
  */
 const FORMAT_VERSION = 3
+const STATE = 'evaluation state'
 
 type NoteRow = {
   readonly position: number
@@ -32,7 +34,12 @@ type NoteRow = {
   readonly after: string | null
 }
 
-function openDatabase(path: string): Database {
+const openDatabase = (path: string): Database =>
+  openFile(STATE, path, 'restore it from a backup, or move it away: alerts that are open then begin anew', () =>
+    migrated(path),
+  )
+
+function migrated(path: string): Database {
   const database = new Database(path, { create: true, strict: true })
   useWriteAheadLog(database)
   database.run('PRAGMA synchronous = FULL')
@@ -40,8 +47,10 @@ function openDatabase(path: string): Database {
     .transaction(() => {
       const version = database.query<{ user_version: number }, []>('PRAGMA user_version').get()?.user_version ?? 0
       if (version > FORMAT_VERSION)
-        throw new Error(
-          `cannot open evaluation state ${path}: it is of format ${version}, this program knows ${FORMAT_VERSION}; use the newer program`,
+        throw openFault(
+          STATE,
+          path,
+          `it is of format ${version}, this program knows ${FORMAT_VERSION}; use the newer program`,
         )
       database.run(`CREATE TABLE IF NOT EXISTS outbox (
         id INTEGER PRIMARY KEY AUTOINCREMENT, event_id TEXT NOT NULL UNIQUE, pair_key TEXT NOT NULL, type TEXT NOT NULL,

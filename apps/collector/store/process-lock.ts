@@ -9,19 +9,22 @@ export type ProcessLock = { readonly release: () => void }
  * `holder` has it.
  */
 export function lockFile(path: string, holder: string): ProcessLock {
-  const database = new Database(path, { create: true })
+  let database: Database | null = null
   try {
+    database = new Database(path, { create: true })
     chmodSync(path, 0o600)
     database.run('PRAGMA busy_timeout = 0')
     database.run('PRAGMA locking_mode = EXCLUSIVE')
     database.run('BEGIN EXCLUSIVE')
   } catch (error) {
-    database.close()
+    database?.close()
     const isHeld = error instanceof SQLiteError && error.code === 'SQLITE_BUSY'
     const cause = isHeld
       ? `another ${holder} runs on this directory; stop that one first, or give this one a directory of its own`
-      : String(error)
+      : error instanceof Error
+        ? error.message
+        : String(error)
     throw new Error(`cannot lock ${path}: ${cause}`, { cause: error })
   }
-  return { release: () => database.close() }
+  return { release: () => database?.close() }
 }

@@ -4,6 +4,7 @@
 import { Database } from 'bun:sqlite'
 import { chmodSync } from 'node:fs'
 import { agentStates } from '../../../../core/lifecycle/agent.ts'
+import { openFault, openFile } from '../open-file.ts'
 import { useWriteAheadLog } from '../write-ahead-log.ts'
 import type { AgentRecord } from './agent-record.ts'
 import { invitationOf } from './agent-record-faults.ts'
@@ -75,36 +76,41 @@ export class RegistryStore {
 
   constructor(path: string) {
     this.path = path
-    this.database = new Database(path, { create: true, strict: true })
-    if (path !== ':memory:') chmodSync(path, 0o600)
-    useWriteAheadLog(this.database)
-    this.database.run('PRAGMA synchronous = NORMAL')
-    this.database.transaction(() => this.migrate()).immediate()
+    this.database = openFile('registry', path, 'move it away: the agents are fetched from the hub again', () => {
+      const database = new Database(path, { create: true, strict: true })
+      if (path !== ':memory:') chmodSync(path, 0o600)
+      useWriteAheadLog(database)
+      database.run('PRAGMA synchronous = NORMAL')
+      database.transaction(() => this.migrate(database)).immediate()
+      return database
+    })
   }
 
-  private migrate(): void {
-    const version = this.database.query<{ user_version: number }, []>('PRAGMA user_version').get()?.user_version ?? 0
+  private migrate(database: Database): void {
+    const version = database.query<{ user_version: number }, []>('PRAGMA user_version').get()?.user_version ?? 0
     if (version > FORMAT_VERSION)
-      throw new Error(
-        `cannot open registry ${this.path}: it is of format ${version}, this program knows ${FORMAT_VERSION}; use the newer program`,
+      throw openFault(
+        'registry',
+        this.path,
+        `it is of format ${version}, this program knows ${FORMAT_VERSION}; use the newer program`,
       )
-    this.database.run(SCHEMA)
-    this.database.run('CREATE INDEX IF NOT EXISTS agents_by_change ON agents (change)')
-    this.database.run(
+    database.run(SCHEMA)
+    database.run('CREATE INDEX IF NOT EXISTS agents_by_change ON agents (change)')
+    database.run(
       'CREATE TABLE IF NOT EXISTS cursor (id INTEGER PRIMARY KEY CHECK (id = 1), since INTEGER NOT NULL, synced_at_ms INTEGER NOT NULL, change INTEGER NOT NULL)',
     )
-    this.database.run('INSERT OR IGNORE INTO cursor (id, since, synced_at_ms, change) VALUES (1, 0, 0, 0)')
-    this.database.run('CREATE TABLE IF NOT EXISTS reloads (feed TEXT PRIMARY KEY, count INTEGER NOT NULL)')
+    database.run('INSERT OR IGNORE INTO cursor (id, since, synced_at_ms, change) VALUES (1, 0, 0, 0)')
+    database.run('CREATE TABLE IF NOT EXISTS reloads (feed TEXT PRIMARY KEY, count INTEGER NOT NULL)')
     if (version === 1) {
       // Format 2 added hostnames: the feed is read again from its start, which completes the stored records.
-      this.database.run("ALTER TABLE agents ADD COLUMN hostname TEXT NOT NULL DEFAULT ''")
-      this.database.run('UPDATE cursor SET since = 0')
+      database.run("ALTER TABLE agents ADD COLUMN hostname TEXT NOT NULL DEFAULT ''")
+      database.run('UPDATE cursor SET since = 0')
     }
     // Format 3 added where agents report their packages to.
-    const hasScan = this.database.query("SELECT 1 FROM pragma_table_info('agents') WHERE name = 'scan'").get() !== null
-    if (!hasScan) this.database.run("ALTER TABLE agents ADD COLUMN scan TEXT NOT NULL DEFAULT ''")
-    this.database.run(`PRAGMA user_version = ${FORMAT_VERSION}`)
-    this.database
+    const hasScan = database.query("SELECT 1 FROM pragma_table_info('agents') WHERE name = 'scan'").get() !== null
+    if (!hasScan) database.run("ALTER TABLE agents ADD COLUMN scan TEXT NOT NULL DEFAULT ''")
+    database.run(`PRAGMA user_version = ${FORMAT_VERSION}`)
+    database
       .query('DELETE FROM agents WHERE removed = 1 AND change < (SELECT change FROM cursor) - ?')
       .run(REMOVED_ROWS_MAX)
   }
