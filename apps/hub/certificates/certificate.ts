@@ -311,6 +311,7 @@ const servedAt = (table: Table, endpoint: string) => {
 export const certificateKind = defineKind({
   kind: 'certificate',
   title: { one: { en: 'certificate', vi: 'chứng chỉ' }, many: { en: 'certificates', vi: 'chứng chỉ' } },
+  buttons: { check: 'view', renew: 'manage' },
   group: 'SSL certificates',
   groupText: 'What expires when, and where an old one is still served.',
   path: '/certificates',

@@ -120,6 +120,7 @@ const end = (table: Table, side: 'source' | 'target') => columnNamed(table, `${s
 export const connectionKind: Kind<Connection> = defineKind({
   kind: 'connection',
   title: { one: { en: 'connection', vi: 'kết nối' }, many: { en: 'connections', vi: 'kết nối' } },
+  buttons: { test: 'manage' },
   group: 'Connections',
   groupText: 'Who needs whom: connections between servers, devices and services, and what fails with a node.',
   path: '/connections',

@@ -165,6 +165,7 @@ async function removeKeptPointers(tx: Tx, { company_id, id: zoneId }: DnsZone): 
 export const dnsZoneKind = defineKind({
   kind: 'dns_zone',
   title: { one: { en: 'zone', vi: 'vùng tên miền' }, many: { en: 'zones', vi: 'vùng tên miền' } },
+  buttons: { sync: 'manage' },
   group: 'DNS',
   groupText: 'Zones, records and name servers: what is intended, and what servers answer.',
   path: '/dns/zones',

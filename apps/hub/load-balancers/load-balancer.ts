@@ -82,6 +82,7 @@ async function beforeDelete({
 export const loadBalancerKind = defineKind({
   kind: 'load_balancer',
   title: { one: { en: 'load balancer', vi: 'bộ cân bằng tải' }, many: { en: 'load balancers', vi: 'bộ cân bằng tải' } },
+  buttons: { sync: 'manage' },
   group: 'Load balancers',
   groupText: 'Devices, their pools and members, and what clients reach: who can still answer.',
   path: '/load-balancers',

@@ -239,6 +239,7 @@ const searched = (siteText: SQL, own: SQL, pattern: string): SQL | undefined =>
 export const proxyKind = defineKind({
   kind: 'proxy',
   title: { one: { en: 'proxy', vi: 'proxy' }, many: { en: 'proxies', vi: 'proxy' } },
+  buttons: { test: 'manage', reload: 'manage' },
   group: 'Proxies',
   groupText: 'Sites before servers, what they answer, their configuration; and the way out of the hub.',
   path: '/proxies',

@@ -227,9 +227,12 @@ type Definition<F extends Fields> = {
   } | null
   readonly hooks?: Hooks<RowOf<F>>
   readonly acts?: Readonly<Record<string, Act<RowOf<F>>>>
+  /** What a page has a button for: POST of that name below the resource, without a body, with this key of the kind. */
+  readonly buttons?: Buttons
   /** The usual routes that the catalogue does not have for the kind. */
   readonly without?: readonly UsualRoute[]
 }
+type Buttons = Readonly<Record<string, 'view' | 'manage'>>
 export type UsualRoute = 'list' | 'create' | 'show' | 'change' | 'delete'
 
 export type Kind<Row extends CommonRow = CommonRow> = {
@@ -251,6 +254,7 @@ export type Kind<Row extends CommonRow = CommonRow> = {
   readonly iac: Definition<Fields>['iac']
   readonly csv: Definition<Fields>['csv']
   readonly without: readonly UsualRoute[]
+  readonly buttons: Buttons
   readonly hooks: Hooks<Row>
   act(name: string): Act<Row> | undefined
 }
@@ -341,6 +345,7 @@ export function defineKind<F extends Fields>(definition: Definition<F>): Kind<Ro
     iac: definition.iac,
     csv: definition.csv,
     without: definition.without ?? [],
+    buttons: definition.buttons ?? {},
     hooks: definition.hooks ?? {},
     act: name => definition.acts?.[name],
   }

@@ -125,6 +125,25 @@ test('who may see one kind alone sees no other, may change nothing, and no other
   await theirs.getByRole('heading', { name: 'There is nothing here' }).waitFor()
 }, 120_000)
 
+test('what can be done with a resource has a button, which the API knows; what is refused is said, what runs is listed', async () => {
+  const { paths } = (await (await fetch(`${hub.url}/openapi.json`)).json()) as Json
+  const asked = Object.entries<Json>(paths).filter(([, { post }]) => post?.requestBody?.required !== true)
+  for (const { info, parameter, buttons } of kinds)
+    for (const act of Object.keys(buttons))
+      expect(asked.map(([path]) => path)).toContain(`/api/v1${info.path}/{${parameter}}/${act}`)
+  const zone = await made('/dns/zones', { name: 'buttons.example.test' })
+  const page = await visit(`/infrastructure/dns_zone/${zone.id}`)
+  await page.getByRole('button', { name: 'sync' }).click()
+  await page.getByRole('listitem').filter({ hasText: 'sync' }).first().waitFor()
+  const device = await made('/load-balancers', { name: 'front', vendor: 'haproxy', integration: 'none' })
+  await page.goto(page.url().replace(/dns_zone.*/, `load_balancer/${device.id}`))
+  await page.getByRole('button', { name: 'sync' }).click()
+  await page.getByRole('alert').waitFor()
+  const reader = await visit(`/infrastructure/dns_zone/${zone.id}`, ['dns.view'])
+  await reader.getByRole('heading', { name: 'buttons.example.test', level: 1 }).waitFor()
+  expect(await reader.getByRole('button', { name: 'sync' }).count()).toBe(0)
+}, 120_000)
+
 test('manifests are submitted, what they would change is shown, and a yes and a press apply it', async () => {
   const approver = await newPerson(hub, tenant.companyId, [
     'approvals.view',

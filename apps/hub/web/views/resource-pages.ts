@@ -151,6 +151,8 @@ export type ResourceView = {
   readonly conditions: readonly ResourceCondition[]
   readonly runs: readonly ResourceRun[]
   readonly parts: readonly { readonly kind: string; readonly title: BothLanguages }[]
+  /** What the viewer may have done with it: POST of these names below its path. */
+  readonly acts: readonly string[]
   /** Newest first; null where the viewer may not read the audit log. */
   readonly changes: readonly ResourceChange[] | null
 }

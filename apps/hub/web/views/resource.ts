@@ -114,6 +114,7 @@ export const resourceView: View<ResourceView> = {
       runs: (shown.last_runs as Run[]).map(({ id, action, state, queued_at, error }) => ({
         ...{ id, action, state, error, queuedAtMs: ms(queued_at) },
       })),
+      acts: Object.entries(kind.buttons).flatMap(([act, key]) => (may(info.permissions[key]) ? [act] : [])),
       parts: partsOf(kind)
         .filter(part => may(part.info.permissions.view))
         .map(part => ({ kind: part.info.kind, title: part.info.title.many })),

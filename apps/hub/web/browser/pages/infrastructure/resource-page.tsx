@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks'
 import type { ResourceView } from '../../../views/resource-pages.ts'
 import { infrastructureWords } from '../../../words/infrastructure.ts'
 import { goTo, hrefTo } from '../../address/router.ts'
-import { type ApiFault, send } from '../../api.ts'
+import { type ApiFault, type ApiResult, send } from '../../api.ts'
 import { count } from '../../format.ts'
 import { pageTitle } from '../../frame/page-title.ts'
 import { ConfirmDialog } from '../../parts/confirm-dialog.tsx'
@@ -138,7 +138,14 @@ const Changes = ({ changes }: ResourceView) =>
 
 type Act = 'edit' | 'delete'
 
-function Acts({ data, onAct, onRestore }: { data: ResourceView; onAct: (act: Act) => void; onRestore: () => void }) {
+type ActsProps = {
+  readonly data: ResourceView
+  readonly onAct: (act: Act) => void
+  readonly onRestore: () => void
+  readonly onPost: (act: string) => void
+}
+
+function Acts({ data, onAct, onRestore, onPost }: ActsProps) {
   if (data.isDeleted)
     return data.mayManage ? (
       <button type="button" class="primary" onClick={onRestore}>
@@ -147,6 +154,11 @@ function Acts({ data, onAct, onRestore }: { data: ResourceView; onAct: (act: Act
     ) : null
   return (
     <>
+      {data.acts.map(act => (
+        <button type="button" key={act} onClick={() => onPost(act)}>
+          {fieldTitle(act)}
+        </button>
+      ))}
       {data.mayManage ? (
         <button type="button" onClick={() => onAct('edit')}>
           {t('edit')}
@@ -202,11 +214,12 @@ export function ResourcePage() {
   const [refused, setRefused] = useState<ApiFault | null>(null)
   if (data === null) return fault === null ? <Skeleton lines={16} /> : <Fault fault={fault} onRetry={reload} />
   pageTitle.value = data.name
-  const restore = async (): Promise<void> => {
-    const result = await send('PATCH', data.path, { deleted_at: null })
+  const told = (result: ApiResult): void => {
     setRefused(result.ok ? null : result.fault)
     reload()
   }
+  const restore = async (): Promise<void> => told(await send('PATCH', data.path, { deleted_at: null }))
+  const post = async (act: string): Promise<void> => told(await send('POST', `${data.path}/${act}`))
   return (
     <>
       <div class="page-head">
@@ -214,7 +227,7 @@ export function ResourcePage() {
         <StateMark state={data.health} />
         <span class="muted">{data.status}</span>
         <span class="grow" />
-        <Acts data={data} onAct={setAct} onRestore={() => void restore()} />
+        <Acts data={data} onAct={setAct} onRestore={() => void restore()} onPost={act => void post(act)} />
       </div>
       <p>
         <a class="kind-name" href={hrefTo('resources', { kind: data.kind }, { parent: data.parent?.id ?? null })}>
