@@ -57,6 +57,14 @@ export const enrollWords = {
   forever: { en: 'No end', vi: 'Không hết hạn' },
   create: { en: 'Add and make the licence', vi: 'Thêm và tạo giấy phép' },
   create_open: { en: 'Make the licence', vi: 'Tạo giấy phép' },
+  only_here: {
+    en: 'This address is of the host of the collector alone. For agents elsewhere let it listen on one that they reach (--agent-listen).',
+    vi: 'Địa chỉ này chỉ dùng được trên máy của collector. Để agent nơi khác kết nối được, hãy đổi --agent-listen.',
+  },
+  executable: {
+    en: 'The agent is dist/agent after bun run build.',
+    vi: 'Tệp agent là dist/agent sau lệnh bun run build.',
+  },
   command: { en: '3. Run this on each server', vi: '3. Chạy lệnh này trên từng máy chủ' },
   system: { en: 'System', vi: 'Hệ thống' },
   linux: { en: 'Linux with systemd: as a service', vi: 'Linux với systemd: chạy nền' },

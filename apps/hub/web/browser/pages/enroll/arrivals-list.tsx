@@ -37,6 +37,9 @@ const columns: readonly Column<Arrival>[] = [
 ]
 
 /** The key is in memory only: after a reload it is gone, and a new one is made. */
+/** Only agents of the same host reach it. */
+const isLoopbackUrl = /^https?:\/\/(localhost|127\.|\[::1\])/.test(agentUrl)
+
 export function Command({
   token,
   onNewKey,
@@ -67,7 +70,9 @@ export function Command({
             choices={systems.map(value => ({ value, text: t(value) }))}
             onChange={value => setSystem(systems.find(each => each === value) ?? 'linux')}
           />
+          {isLoopbackUrl ? <p class="banner">{t('only_here')}</p> : null}
           <CopyText text={commandFor(system, agentUrl, token)} />
+          <p class="muted">{t('executable')}</p>
           <p class="muted">{t('once')}</p>
         </>
       )}
