@@ -1,5 +1,6 @@
 // A connection (group 3 of the catalogue): a source that needs a target.
 import { sql } from 'drizzle-orm'
+import type { Unchecked } from '../../../core/json-object.ts'
 import { recordLinks, recordsOfHosts } from '../dns/record-links.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { invalidField } from '../platform/http/api-error.ts'
@@ -47,6 +48,17 @@ function refuseMisfits({ before, next, given }: Write<Connection>): void {
   if (next.protocol === 'udp') throw invalidField('probe.by', 'probe_udp')
   if (next.port === null) throw invalidField('port', 'required')
   if (next.probe_by === 'agent' && next.source_kind !== 'server') throw invalidField('probe.by', 'probe_server')
+}
+
+/**
+ * A manifest with the path that is kept of what it says: the path of http has a default, that of others is none. One
+ * that is refused stays as it is.
+ */
+function withKeptPath(spec: Unchecked): Unchecked {
+  const { protocol, path } = spec
+  if (protocol === undefined || path === undefined) return spec
+  const isWeb = protocol === 'http' || protocol === 'https'
+  return { ...spec, path: isWeb ? (path ?? '/') : path === '/' ? null : path }
 }
 
 /** What is looked at has changed: what earlier tests said is no word on it. */
@@ -147,7 +159,7 @@ export const connectionKind: Kind<Connection> = defineKind({
       text: { en: '{name} does not answer', vi: '{name} không trả lời' },
     },
   },
-  iac: { kind: 'connection', order: 9, key: [] },
+  iac: { kind: 'connection', order: 9, key: [], normal: withKeptPath },
   csv: {
     key: ['source', 'target', 'protocol', 'port', 'path'],
     // The path of http has a default, that of others is none.

@@ -106,6 +106,10 @@ function checkPath(file: SentFile, value: Unchecked, faults: Faults): void {
     faults.add([], words('path_differs', { part, path: inPath, contents: inContents }))
 }
 
+/** A name that is null is as good as none (decision G-13): what has it is called as its manifest. */
+const withOwnName = ({ spec: { properties } }: ManifestKind, spec: Unchecked, slug: string): Unchecked =>
+  spec.name === null && Object.hasOwn(properties, 'name') ? { ...spec, name: slug } : spec
+
 /** Reads one file. */
 export function readManifest(file: SentFile, companies: UsableCompanies, language: Language): ReadFile {
   const text = readManifestText(file.contents)
@@ -136,7 +140,7 @@ export function readManifest(file: SentFile, companies: UsableCompanies, languag
   const manifest =
     kind === null || named === null || faults.list.length > 0
       ? null
-      : { path: file.path, kind, ...named, isAbsent, spec, lineOf: text.lineOf }
+      : { path: file.path, kind, ...named, isAbsent, spec: withOwnName(kind, spec, named.slug), lineOf: text.lineOf }
   return { contents, manifest, kind: kind?.kind ?? null, errors: faults.list }
 }
 

@@ -218,7 +218,13 @@ type Definition<F extends Fields> = {
   readonly derived?: { readonly list?: TProperties; readonly show?: TProperties }
   readonly conditions?: Readonly<Record<string, ConditionText>>
   /** How manifests name the kind, in which order they are applied, and the fields by which one is known. */
-  readonly iac: { readonly kind: string; readonly order: number; readonly key: readonly string[] } | null
+  readonly iac: {
+    readonly kind: string
+    readonly order: number
+    readonly key: readonly string[]
+    /** The form of a spec that is kept, where that of a field depends on others. */
+    readonly normal?: (spec: Unchecked) => Unchecked
+  } | null
   /** The fields by which a row of a CSV file is known; null for a kind that takes none. */
   readonly csv: {
     readonly key: readonly string[]

@@ -111,7 +111,7 @@ export const exportScheduleKind: ManifestKind = {
   referencesOf: () => [],
   normal: given => ({
     ...given,
-    ...(given.filters ? { filters: filterTexts(given.filters) } : {}),
+    ...(given.filters === undefined ? {} : { filters: filterTexts(given.filters ?? {}) }),
     ...(given.recipients === undefined ? {} : { recipients: mailsOf(given.recipients) }),
   }),
   faults: faultsOf,

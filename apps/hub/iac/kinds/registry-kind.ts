@@ -158,7 +158,8 @@ class RegistryKind {
       const named = textsOf(value).map(name => find(to, name)?.name ?? name)
       return [[key, isList(field[2]) ? named.sort() : (named[0] ?? null)] as const]
     })
-    return sortedTags(Object.fromEntries(members))
+    const normal = sortedTags(Object.fromEntries(members))
+    return this.kind.iac?.normal?.(normal) ?? normal
   }
 
   /** A spec in the names of the API. */
