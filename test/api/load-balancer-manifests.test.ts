@@ -123,3 +123,20 @@ test('[R-036] members are compared by name: the weight of one is one line, and w
   const [exported] = await got('/iac/export/load-balancer?name=many')
   expect(exported.contents.match(/weight: \d+/g).filter((each: string) => each !== 'weight: 1')).toEqual(['weight: 20'])
 })
+
+test('[IAC-011] a pool that the device does not have, or is to have no more, is a fault of the virtual servers that name it', async () => {
+  const device = (spec: Json) => manifest(by.slug, 'load-balancer', 'pooled', { vendor: 'haproxy', ...spec })
+  const pools = [{ name: 'one' }, { name: 'two' }]
+  const virtual_servers = [
+    { name: 'vs', address: '192.0.2.7', port: 80, pool: 'one', rules: [{ host: 'a', pool: 'two' }] },
+  ]
+  const made = await submit(hub, by, [device({ pools, virtual_servers })])
+  expect((await applied(by, made.id)).status).toBe('applied')
+  const faults = async (spec: Json) => (await submit(hub, by, [device(spec)])).errors.map((each: Json) => each.message)
+  const missing = (place: string) => `spec.virtual_servers.0.${place}: does not exist in this company`
+  expect(await faults({ pools: null, virtual_servers })).toEqual([missing('pool'), missing('rules.0.pool')])
+  expect(await faults({ pools: [pools[0]], virtual_servers })).toEqual([missing('rules.0.pool')])
+  expect(await faults({ pools: [pools[0]] })).toEqual([])
+  expect(await faults({ pools: [], virtual_servers: [] })).toEqual([])
+  expect(await faults({ pools, virtual_servers })).toEqual([])
+})

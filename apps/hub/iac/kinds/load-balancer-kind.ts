@@ -8,7 +8,7 @@ import { lbMemberKind } from '../../load-balancers/lb-member.ts'
 import { lbPoolKind } from '../../load-balancers/lb-pool.ts'
 import { loadBalancerKind } from '../../load-balancers/load-balancer.ts'
 import { virtualServerKind } from '../../load-balancers/virtual-server.ts'
-import type { Words } from '../../platform/http/api-texts.ts'
+import { type Words, words } from '../../platform/http/api-texts.ts'
 import { listOf, optional, text } from '../../platform/http/request-schema.ts'
 import { editorOf } from '../../resources/editor.ts'
 import type { Form, Kind } from '../../resources/kind.ts'
@@ -172,8 +172,17 @@ async function partFaults(spec: Unchecked): Promise<Map<string, Words>> {
     for (const [at, member] of itemsOf(pool.members).entries())
       await judge(lbMemberKind, fields.member, member, `pools.${index}.members.${at}`)
   }
-  for (const [index, server] of itemsOf(spec.virtual_servers).entries())
-    await judge(virtualServerKind, fields.server, server, `virtual_servers.${index}`)
+  const pools = new Set(itemsOf(spec.pools).map(({ name }) => name))
+  const judgePool = (name: unknown, place: string) => {
+    if (typeof name === 'string' && !pools.has(name)) faults.set(place, words('unknown_reference'))
+  }
+  for (const [index, server] of itemsOf(spec.virtual_servers).entries()) {
+    const place = `virtual_servers.${index}`
+    await judge(virtualServerKind, fields.server, server, place)
+    // Of those that stay too: a write would find that a pool which is to go is in use.
+    judgePool(server.pool, `${place}.pool`)
+    for (const [at, { pool }] of itemsOf(server.rules).entries()) judgePool(pool, `${place}.rules.${at}.pool`)
+  }
   return faults
 }
 
