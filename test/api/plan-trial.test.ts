@@ -146,6 +146,17 @@ describe('what a write refuses', () => {
     })
   })
 
+  test('[IAC-011] what nobody expected is a fault of its manifest, and not left to applying', async () => {
+    const { client } = hub.hub.database
+    await client.unsafe(`alter table servers add constraint odd check (name <> 'odd')`)
+    try {
+      const run = await submit(hub, by, [of('server', 'odd', {}), of('server', 'even', {})])
+      expect([run.status, faultsOf(run)]).toEqual(['invalid', [['odd.yml', 6, 'An unexpected error happened.']]])
+    } finally {
+      await client.unsafe('alter table servers drop constraint odd')
+    }
+  })
+
   test('[RES-135] [RES-136] what is in use or changes afterwards is no fault of the plan', async () => {
     const made = await applied(by, (await submit(hub, by, [of('subnet', 'in-use', { cidr: '10.1.0.0/24' })])).id)
     expect(made.status).toBe('applied')

@@ -37,7 +37,10 @@ export const PARTS_MAX = 150
 /** What items of the trial made so far: paths by the ids of resources. */
 type Made = Map<string, string>
 
-/** A 422 as faults of the manifest. What else refuses (in use, changed meanwhile) may be over when it is applied. */
+/**
+ * A 422 as faults of the manifest, and what nobody expected as one of it all: applying would meet it again. What else
+ * refuses (in use, changed meanwhile) may be over when it is applied.
+ */
 function faultsIn(error: unknown, { manifest, whole }: Trial, { hub, language }: RouteContext, made: Made): RunError[] {
   const { path, lineOf } = manifest
   if (error instanceof StaleItem) {
@@ -49,6 +52,7 @@ function faultsIn(error: unknown, { manifest, whole }: Trial, { hub, language }:
   if (/^(40|55)/.test(sqlState(error) ?? '')) throw error
   const refusal = toApiError(error, hub.log)
   if (refusal.status === 503) throw error
+  if (refusal.status >= 500) return [{ path, line: lineOf(['spec']), message: render(refusal.text, language) }]
   if (refusal.status !== 422) return []
   return Object.entries(refusal.more.errors ?? {})
     .slice(0, FAULTS_MAX)
