@@ -1,6 +1,7 @@
 // Zones over HTTP: records beside one another, files, kept pointers.
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { type Json, type Tenant, TestHub } from './hub-harness.ts'
+import { acme, manifest, submit } from './iac-rig.ts'
 
 setDefaultTimeout(60_000)
 let hub: TestHub
@@ -28,6 +29,8 @@ const refusal = async (of: Json, body: Json): Promise<string[]> => {
 }
 const serialOf = async (of: Json): Promise<number> => (await tenant.call('GET', `/dns/zones/${of.id}`)).body.data.serial
 const A = (name: string, value = '192.0.2.1', more: Json = {}) => ({ name, type: 'A', value, ...more })
+
+const CSV = { 'Content-Type': 'text/csv' }
 
 describe('records', () => {
   test('[RES-188] [RES-189] [RES-190] [RES-191] names are kept relative, in lower case, as A-labels', async () => {
@@ -148,6 +151,41 @@ describe('records', () => {
     const server = await made('/dns/servers', { name: 'asks others', host: 'localhost', role: 'resolver' })
     const answer = await tenant.call('POST', '/dns/zones', { name: 'resolved.test', server_ids: [server.id] })
     expect([answer.status, Object.keys(answer.body.errors)]).toEqual([422, ['server_ids.0']])
+  })
+
+  test('the last NS of a published zone stays, whatever would take it', async () => {
+    const ns = [{ type: 'NS', value: 'ns1.example.net.' }, A('www')]
+    const of = await zone({ records: ns })
+    const { data } = (await tenant.call('GET', at(of))).body
+    const [{ id }] = data
+    const replaced = (content: string) =>
+      tenant.call('POST', `/dns/zones/${of.id}/import`, { content, mode: 'replace', dry_run: true })
+    expect((await replaced('www A 192.0.2.1')).body.data).toMatchObject({ deleted: 1 })
+    await hub.hub.database.client`update dns_zones set verified_at = now() where id = ${of.id}`
+    const loses = async (answer: Promise<Json>): Promise<void> => expect((await answer).status).toBe(409)
+    await loses(tenant.call('DELETE', at(of, id)))
+    for (const change of [{ enabled: false }, { name: 'sub' }]) await loses(tenant.call('PATCH', at(of, id), change))
+    await loses(replaced('www A 192.0.2.1'))
+    await loses(tenant.call('POST', at(of), 'type,value,enabled\nNS,ns1.example.net.,false\n', CSV))
+    expect((await replaced('@ NS ns2.example.net.')).body.data).toMatchObject({ created: 1, deleted: 2 })
+    expect((await tenant.call('PATCH', at(of, id), { ttl: 60, value: 'ns3.example.net.' })).status).toBe(200)
+    const second = await made(at(of), { type: 'NS', value: 'ns2.example.net.' })
+    expect((await tenant.call('PATCH', at(of, id), { enabled: false })).status).toBe(200)
+    await loses(tenant.call('DELETE', at(of, second.id)))
+    expect((await tenant.call('DELETE', at(of, id))).status).toBe(204)
+  })
+
+  test('a manifest that would leave a published zone without NS is refused when it is planned', async () => {
+    const company = await acme(hub)
+    const of = (records: Json[], more: Json = {}) =>
+      manifest(company.slug, 'dns-zone', 'served', { zone: 'served.test', records, ...more })
+    await submit(hub, company, [of([{ type: 'NS', value: 'ns1.example.net.' }])], { apply: true })
+    await hub.hub.database.client`update dns_zones set verified_at = now() where company_id = ${company.companyId}`
+    const { status, errors } = await submit(hub, company, [of([A('www')])])
+    const message = 'spec.records: A published zone must keep a name server: an NS record at @.'
+    expect([status, errors.map((each: Json) => each.message)]).toEqual(['invalid', [message]])
+    expect((await submit(hub, company, [of([A('www')], { records_mode: 'merge' })])).errors).toEqual([])
+    expect((await submit(hub, company, [of([{ type: 'NS', value: 'ns2.example.net.' }])])).errors).toEqual([])
   })
 
   test('a zone is made with its records, and with the NS of its name servers', async () => {

@@ -102,6 +102,28 @@ async function recordsAt(
   return [...rows]
 }
 
+/** Whether a record is one of the name servers that its zone publishes. */
+export const isNsOfZone = ({ name, type, enabled }: Pick<DnsRecord, 'name' | 'type' | 'enabled'>): boolean =>
+  enabled && type === 'NS' && name === '@'
+
+/** A zone is published once its name servers were asked for it. */
+export async function isPublishedZone(db: Executor, zoneId: string): Promise<boolean> {
+  const rows = await db.execute(sql`select 1 from dns_zones where id = ${zoneId} and verified_at is not null`)
+  return rows.length > 0
+}
+
+/** Throws 409 when a published zone loses its last name server with a record. */
+async function refuseLastNs(tx: Tx, { id: recordId, zone_id }: DnsRecord): Promise<void> {
+  // Two that go at once see each other.
+  await tx.db.execute(sql`select 1 from dns_zones where id = ${zone_id} for no key update`)
+  const others = await tx.db.execute(sql`
+    select 1 from dns_records where zone_id = ${zone_id} and name = '@' and type = 'NS' and enabled and deleted_at is null
+      and id <> ${recordId} limit 1`)
+  if (others.length === 0 && (await isPublishedZone(tx.db, zone_id))) throw lastNs()
+}
+
+export const lastNs = (): ApiError => new ApiError(409, 'conflict', words('dns_last_ns'))
+
 async function beforeWrite({ tx, editor, before, next, given }: Write<DnsRecord>): Promise<void> {
   const isOwnWork = given.has('managed_by')
   if (before?.managed_by && !isOwnWork) throw invalidField('managed_by', 'managed_by')
@@ -110,6 +132,7 @@ async function beforeWrite({ tx, editor, before, next, given }: Write<DnsRecord>
   await tx.db.execute(sql`select 1 from dns_zones where id = ${zone.id} for no key update`)
   const parsed = parseRecord(zone, next)
   Object.assign(next, parsed, { fqdn: fullName(parsed.name, zone.name) })
+  if (before && isNsOfZone(before) && !isNsOfZone(next)) await refuseLastNs(tx, before)
   const target = targetInZone(parsed, zone.name)
   const others = await recordsAt(tx, zone.id, next.id, [parsed.name, ...(target === null ? [] : [target])])
   const fault = faultInZone(parsed, zone.name, name => others.filter(other => other.name === name))
@@ -192,12 +215,7 @@ async function afterWrite({
 
 async function beforeDelete({ tx, row }: { readonly tx: Tx; readonly row: DnsRecord }): Promise<void> {
   if (row.managed_by !== null) throw invalidField('managed_by', 'managed_by')
-  if (row.type !== 'NS' || row.name !== '@') return
-  const [zone] = await tx.db.execute<{ others: number; is_served: boolean }>(sql`
-    select (select count(*)::int from dns_records r where r.zone_id = z.id and r.name = '@' and r.type = 'NS'
-      and r.enabled and r.deleted_at is null and r.id <> ${row.id}) as others, z.verified_at is not null as is_served
-    from dns_zones z where z.id = ${row.zone_id} for no key update`)
-  if (zone?.is_served && zone.others === 0) throw new ApiError(409, 'conflict', words('dns_last_ns'))
+  if (isNsOfZone(row)) await refuseLastNs(tx, row)
 }
 
 /** The addresses that values are, and the servers that have them. */

@@ -83,6 +83,7 @@ const createRecords = route({
   }),
   answer: Type.Object({ data: Type.Union([recordShown, listed(recordShown)]) }),
   ...csvOptions(dnsRecordKind),
+  refusals: [409],
   async handle(context) {
     const { hub, companyId, resource: zone } = context
     await refuseManagedParts(context, dnsRecordKind as Kind, zone.id)
@@ -154,6 +155,7 @@ const importFile = route({
   }),
   bodyBytesMax: FILE_BODY_BYTES_MAX,
   textBody: { type: 'text/dns', member: 'content' },
+  refusals: [409],
   answer: answer(importResponse),
   async handle(context) {
     const { resource: zone, body, query, hub } = context

@@ -6,7 +6,7 @@ import type { Tx } from '../platform/db/transaction.ts'
 import { invalid } from '../platform/http/api-error.ts'
 import { words } from '../platform/http/api-texts.ts'
 import type { Editor } from '../resources/editor.ts'
-import { zoneFaultWords } from './dns-record.ts'
+import { isNsOfZone, isPublishedZone, lastNs, zoneFaultWords } from './dns-record.ts'
 import type { DnsZone } from './dns-zone.ts'
 import {
   checkRecordLimit,
@@ -80,6 +80,8 @@ export async function importZoneFile(
   const added = [...wanted.values()].filter(record => !known.has(identity(record)))
   judge(kept, added, zone.name)
   checkRecordLimit(kept.length + added.length)
+  const hasNs = kept.some(isNsOfZone) || added.some(record => isNsOfZone({ ...record, enabled: true }))
+  if (!hasNs && gone.some(isNsOfZone) && (await isPublishedZone(tx.db, zone.id))) throw lastNs()
   const differing = kept.filter(({ name, type, ttl, managed_by }) => {
     const ofFile = ttls.get(`${name} ${type}`)
     return managed_by === null && ofFile !== undefined && ofFile !== ttl

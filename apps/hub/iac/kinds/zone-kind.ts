@@ -8,7 +8,7 @@ import { parseRecordValue, type RecordType, recordTypes } from '../../../../core
 import { readZoneFile, writeZoneFile } from '../../../../core/dns/zone-file.ts'
 import { faultInZone, type ZoneRecord } from '../../../../core/dns/zone-rules.ts'
 import { isObject, type Unchecked } from '../../../../core/json-object.ts'
-import { zoneFaultWords } from '../../dns/dns-record.ts'
+import { isPublishedZone, zoneFaultWords } from '../../dns/dns-record.ts'
 import { dnsZoneKind, usualSoa } from '../../dns/dns-zone.ts'
 import { ZoneContent } from '../../dns/zone-content.ts'
 import { importZoneFile } from '../../dns/zone-import.ts'
@@ -129,6 +129,15 @@ function recordFaults(spec: Unchecked): Map<string, Words> {
   return faults
 }
 
+const hasOwnNs = (spec: Unchecked): boolean =>
+  normalRecords(spec).some(({ name, type }) => name === '@' && type === 'NS')
+
+/** Whether the records that a manifest gives leave a published zone without a name server: applying is refused. */
+async function losesNs({ db }: Reading, spec: Unchecked, existing: Existing | null): Promise<boolean> {
+  if (!existing || spec.records_mode === 'merge' || !hasOwnNs(existing.spec) || hasOwnNs(spec)) return false
+  return isPublishedZone(db, existing.id)
+}
+
 /** The records of zones that are published, without pointers that the hub keeps by itself. */
 async function storedSets({ db, companyId }: Reading, zoneIds: readonly string[]): Promise<StoredSet[]> {
   const rows = await db.execute<StoredSet>(sql`
@@ -219,7 +228,8 @@ export const zoneKind: ManifestKind = {
   specField: field => (field === 'name' ? 'zone' : (base.specField?.(field) ?? field)),
   faults: async (reading, spec, existing) => {
     const ofZone = await base.faults(reading, toBase(spec), existing && of(existing))
-    return new Map([...ofZone, ...recordFaults(spec)])
+    const ofNs: [string, Words][] = (await losesNs(reading, spec, existing)) ? [['records', words('dns_last_ns')]] : []
+    return new Map([...ofZone, ...ofNs, ...recordFaults(spec)])
   },
   byIds: async (reading, ids) => withRecords(reading, await base.byIds(reading, ids)),
   candidates: async (reading, spec, slug) => withRecords(reading, await base.candidates(reading, toBase(spec), slug)),

@@ -274,8 +274,8 @@ const texts = {
   },
   dns_authoritative: { en: 'must be an authoritative name server', vi: 'phải là máy chủ tên miền có thẩm quyền' },
   dns_last_ns: {
-    en: 'It is the last name server of a published zone.',
-    vi: 'Đây là máy chủ tên miền cuối cùng của vùng đã công bố.',
+    en: 'A published zone must keep a name server: an NS record at @.',
+    vi: 'Vùng đã công bố phải còn ít nhất một máy chủ tên miền: một bản ghi NS ở @.',
   },
   dns_ptr_type: { en: 'only A and AAAA have a PTR', vi: 'chỉ A và AAAA có PTR' },
   dns_ptr_zone: {
