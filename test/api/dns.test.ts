@@ -282,6 +282,22 @@ describe('zone files', () => {
     expect((await post({ content: '$INCLUDE /etc/passwd\n' })).body.errors).toHaveProperty(['content.1'])
     expect((await tenant.call('GET', at(of))).body.meta.total).toBe(1)
   })
+
+  test('[RES-205] a time to live that no record can have becomes the nearest one', async () => {
+    const of = await zone()
+    const content = '$TTL 30d\nlong 2w A 192.0.2.1\nusual A 192.0.2.2\nzero 0 A 192.0.2.3\nhour 1h A 192.0.2.4\n'
+    const imported = () => tenant.call('POST', `/dns/zones/${of.id}/import`, { content })
+    expect((await imported()).body.data).toMatchObject({ created: 4, skipped: [] })
+    expect((await imported()).body.data).toMatchObject({ created: 0, updated: 0, unchanged: 4 })
+    const { data } = (await tenant.call('GET', at(of))).body
+    expect(data.map((row: Json) => [row.name, row.ttl])).toEqual([
+      ['hour', null],
+      ['long', 604_800],
+      ['usual', 604_800],
+      ['zero', 30],
+    ])
+    for (const { id, ttl } of data) expect((await tenant.call('PATCH', at(of, id), { ttl })).status).toBe(200)
+  })
 })
 
 test('[R-056] an address and the records with its value show each other, and it is not deleted before they are', async () => {

@@ -30,6 +30,7 @@ import {
 import { columnNamed, defineKind, type RowOf, type Write } from '../resources/kind.ts'
 import { deleteResource, insertResource, updateResource } from '../resources/write-resource.ts'
 import { dnsZoneKind } from './dns-zone.ts'
+import { TTL_MAX_SECONDS, TTL_MIN_SECONDS } from './zone-limits.ts'
 import { touchZone } from './zone-serial.ts'
 
 const recordStates = ['in_sync', 'missing', 'different', 'extra', 'disabled', 'unknown'] as const
@@ -44,7 +45,7 @@ const fields = {
   name: textField(255, { fallback: '@' }),
   type: choiceField(recordTypes, { required: true, immutable: true, filter: true, sort: true }),
   value: textField(4096, { required: true, search: 'text' }),
-  ttl: integerField(30, 604_800, { sort: true }),
+  ttl: integerField(TTL_MIN_SECONDS, TTL_MAX_SECONDS, { sort: true }),
   enabled: booleanField({ fallback: true, filter: true }),
   ptr: booleanField({ fallback: false }),
   comment: textField(255, { search: 'text' }),

@@ -25,6 +25,7 @@ import {
   type Values,
 } from '../resources/field.ts'
 import { columnNamed, defineKind, type RowOf, type Write } from '../resources/kind.ts'
+import { TTL_MAX_SECONDS, TTL_MIN_SECONDS } from './zone-limits.ts'
 import { isFirstChange } from './zone-serial.ts'
 
 /** Seconds, as RIPE-203 advises small zones, with the minimum of RFC 2308. */
@@ -71,7 +72,7 @@ const fields = {
   }),
   view: textField(64, { fallback: 'default', immutable: true, filter: true }),
   server_ids: referencesField('dns_server', 20, {}),
-  default_ttl: integerField(30, 604_800, { fallback: 3600 }),
+  default_ttl: integerField(TTL_MIN_SECONDS, TTL_MAX_SECONDS, { fallback: 3600 }),
   soa: compositeField<{ readonly soa: Soa }>({
     value: soaSchema,
     fallback: {},

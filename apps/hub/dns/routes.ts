@@ -144,7 +144,7 @@ const importFile = route({
   method: 'POST',
   path: `${dnsZoneKind.info.path}/:zone/import`,
   tag: TAG,
-  summary: 'Read records from a master file: merge them, or replace all',
+  summary: 'Read records from a master file: merge them, or replace all; each lives for 30 seconds to a week',
   permissions: MANAGE,
   resource: zoneOf,
   query: Type.Object({ dry_run: flag(), mode: Type.Optional(oneOf(['merge', 'replace'])) }),

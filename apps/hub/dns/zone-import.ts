@@ -17,6 +17,7 @@ import {
   setTtls,
   ZoneContent,
 } from './zone-content.ts'
+import { TTL_MAX_SECONDS, TTL_MIN_SECONDS } from './zone-limits.ts'
 import { touchZone } from './zone-serial.ts'
 
 type ImportMode = 'merge' | 'replace'
@@ -39,14 +40,16 @@ function readFile(content: string, zoneName: string): ZoneFile {
 const identity = ({ name, type, value }: Pick<FileRecord, 'name' | 'type' | 'value'>): string =>
   `${name} ${type} ${value}`
 
+/** Name servers take shorter and longer times to live than a record may have. */
+const nearestTtl = (seconds: number): number => Math.min(Math.max(seconds, TTL_MIN_SECONDS), TTL_MAX_SECONDS)
+
 /** Each record once, and one time to live for a name and type: that of its first line. */
 function wantedOf({ records, defaultTtl }: ZoneFile, zone: Pick<DnsZone, 'default_ttl'>) {
-  const usual = defaultTtl === null || defaultTtl === zone.default_ttl ? null : defaultTtl
   const ttls = new Map<string, number | null>()
   const wanted = new Map<string, FileRecord>()
   for (const record of records) {
     const key = `${record.name} ${record.type}`
-    const ttl = record.ttl ?? usual
+    const ttl = nearestTtl(record.ttl ?? defaultTtl ?? zone.default_ttl)
     if (!ttls.has(key)) ttls.set(key, ttl === zone.default_ttl ? null : ttl)
     if (!wanted.has(identity(record))) wanted.set(identity(record), record)
   }

@@ -12,6 +12,7 @@ import { isPublishedZone, zoneFaultWords } from '../../dns/dns-record.ts'
 import { dnsZoneKind, usualSoa } from '../../dns/dns-zone.ts'
 import { ZoneContent } from '../../dns/zone-content.ts'
 import { importZoneFile } from '../../dns/zone-import.ts'
+import { TTL_MAX_SECONDS, TTL_MIN_SECONDS } from '../../dns/zone-limits.ts'
 import { type Words, words } from '../../platform/http/api-texts.ts'
 import { faultsError, integer, listOf, oneOf, optional, text } from '../../platform/http/request-schema.ts'
 import { editorOf } from '../../resources/editor.ts'
@@ -37,7 +38,7 @@ type StoredSet = { zone_id: string; name: string; type: RecordType; ttl: number 
 const item = Type.Object({
   name: optional(text(255)),
   type: oneOf(recordTypes),
-  ttl: optional(integer(30, 604_800)),
+  ttl: optional(integer(TTL_MIN_SECONDS, TTL_MAX_SECONDS)),
   value: optional(text(4096)),
   values: optional(listOf(text(4096), VALUES_MAX, 1)),
 })
