@@ -119,6 +119,20 @@ test('[RES-036] every fault is named by line and column, and one of them keeps e
   expect((await send('/dns/servers', 'name\nx\n')).status).toBe(415)
 })
 
+test('[RES-036] the only row of a file has its line, too', async () => {
+  await company()
+  await tenant.call('POST', '/dns/zones', { name: 'one.example', verify_interval_minutes: 0 })
+  const [zone] = await rows('/dns/zones')
+  const records = `/dns/zones/${zone.id}/records`
+  await tenant.call('POST', records, { name: 'a', type: 'A', value: '192.0.2.1' })
+  expect(await faults(records, 'name,type,value\na,CNAME,x.example.net\n')).toEqual(['rows.2.name'])
+  await tenant.call('POST', '/subnets', { cidr: '10.9.0.0/24', name: 'taken' })
+  expect(await faults('/subnets', 'cidr,name\n\n10.0.0.0/24,TAKEN\n')).toEqual(['rows.3.name'])
+  expect(await faults('/load-balancers', 'name,vendor,management_url\nedge,f5,https://169.254.169.254\n')).toEqual([
+    'rows.2.management_url',
+  ])
+})
+
 test('[RES-036] what would go beyond a limit of the company is refused as a whole', async () => {
   await company()
   await hub.hub.database.client`

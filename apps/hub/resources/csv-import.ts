@@ -17,7 +17,7 @@ import { type CommonRow, columnNamed, type Kind } from './kind.ts'
 import { refuseManaged } from './manifest-lock.ts'
 import { emptyOf, parseForm, storedOf, under } from './resource-form.ts'
 import { type Found, rowsOfIds } from './resource-rows.ts'
-import { insertResources, isSame, type NewResource, updateResource } from './write-resource.ts'
+import { insertResource, insertResources, isSame, type NewResource, updateResource } from './write-resource.ts'
 
 const imported = named('CsvImport', {
   created: amount(),
@@ -144,6 +144,12 @@ async function createRows(
     const place = `rows.${line}`
     const values = await under(faults, place, () => parseForm(kind, 'create', row.input))
     if (values) fresh.push({ place, editor, values, origin: 'import', ...(parent ? { parentId: parent.id } : {}) })
+  }
+  const [first] = fresh
+  // What refuses one alone is thrown; of many it stands in the place of each.
+  if (first && fresh.length === 1) {
+    await under(faults, first.place, () => insertResource(tx, kind, editor, first.values, first))
+    return 1
   }
   const made = await insertResources(tx, kind, fresh)
   for (const [at, outcome] of made.entries())
