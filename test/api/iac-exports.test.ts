@@ -120,6 +120,16 @@ test('[RES-127] what was exported plans to nothing although a server that it nam
   expect(written.errors[0].message).toContain('there is no server Đi')
 })
 
+test('[RES-127] the character that stands for what is no UTF-8 is exported as its escape, which can be read', async () => {
+  const company = await acme(hub)
+  const texts = { description: 'a\ufffdb: "c" \\ d', tags: ['\ufffd'] }
+  expect((await company.call('POST', '/subnets', { cidr: '10.21.0.0/24', ...texts })).status).toBe(201)
+  const exported = (await company.call('GET', '/iac/export/subnet')).body.data
+  expect(parse(exported[0].contents).spec).toMatchObject(texts)
+  const run = await submit(hub, company, exported)
+  expect([run.errors, run.items.map((item: Json) => item.action)]).toEqual([[], ['none']])
+})
+
 test('all of a kind is one stream, read step by step to its end', async () => {
   const company = await acme(hub)
   const count = 7
