@@ -1,7 +1,7 @@
 // Approvals: workflows, tickets, decisions, delegation, the clock (resources.md §7).
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { tickTickets } from '../../apps/hub/approvals/ticket-clock.ts'
-import { type Json, type Tenant, TestHub } from './hub-harness.ts'
+import { type Answer, type Json, type Tenant, TestHub } from './hub-harness.ts'
 import { type Acme, acme, applied, manifest, submit } from './iac-rig.ts'
 
 let hub: TestHub
@@ -397,6 +397,24 @@ describe('tickets', () => {
     expect((await own.call('GET', `/iac/runs/${run.id}`)).body.data.items[0].status).toBe('skipped')
     const told = (await own.call('GET', '/notifications')).body.data.map((each: Json) => each.type)
     expect(told).toContain('approval.expired')
+  })
+
+  test('[R-049] [RES-159] a ticket past its end is not approved before the clock has looked', async () => {
+    const tag = fresh('t')
+    await workflow(tag, [step([ann], { sla_hours: 1, on_overdue: 'reject' })])
+    const { client } = hub.hub.database
+    const asRefused = ({ status, body }: Answer) => [status, Object.keys(body.errors ?? {})]
+    const [one, whole, late] = [await asked(tag), await asked(tag), await asked(tag)]
+    for (const { ticket } of [one, whole])
+      await client`update approval_tickets set expires_at = now() - interval '2 hours' where id = ${ticket.id}`
+    await client`update approval_tickets set step_started_at = now() - interval '2 hours',
+      sla_due_at = now() - interval '1 hour' where id = ${late.ticket.id}`
+    expect(asRefused(await act(ann, one.ticket, 'approve'))).toEqual([422, ['state']])
+    expect(asRefused(await act(ann, whole.ticket, 'approve', { all_of_run: true }))).toEqual([422, ['state']])
+    expect(asRefused(await act(ann, late.ticket, 'approve'))).toEqual([422, ['state']])
+    const states = [one, whole, late].map(async ({ ticket }) => (await shown(ticket)).state)
+    expect(await Promise.all(states)).toEqual(['expired', 'expired', 'rejected'])
+    expect((await own.call('GET', `/iac/runs/${one.run.id}`)).body.data.items[0].status).toBe('skipped')
   })
 
   test('[RES-167] the inbox has the most urgent first, and counts what is overdue', async () => {

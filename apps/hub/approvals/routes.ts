@@ -98,7 +98,7 @@ const tickets: readonly Route[] = [
       const { body, resource } = context
       if (body.all_of_run !== true)
         return {
-          data: presentTicket(await decideTicket(context, resource.id, 'approved', body.comment ?? null), context),
+          data: presentTicket(await decideTicket(context, resource, 'approved', body.comment ?? null), context),
         }
       const { data, refused } = await approveAllOfRun(context, resource, body.comment ?? null)
       return { data: data.map(each => presentTicket(each, context)), refused }
@@ -114,7 +114,7 @@ const tickets: readonly Route[] = [
     body: Type.Object({ comment: text(COMMENT_MAX) }),
     answer: answer(ticketResponse),
     handle: async context => ({
-      data: presentTicket(await decideTicket(context, context.resource.id, 'rejected', context.body.comment), context),
+      data: presentTicket(await decideTicket(context, context.resource, 'rejected', context.body.comment), context),
     }),
   }),
   route({

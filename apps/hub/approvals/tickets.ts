@@ -13,6 +13,7 @@ import { render, words } from '../platform/http/api-texts.ts'
 import { isUuid } from '../platform/http/request-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { canDecide, PeopleLookup } from './approvers.ts'
+import { tickDue } from './ticket-clock.ts'
 import { type ShownTicket, showTickets } from './ticket-list.ts'
 import { addEvent, type LoadedTicket, lockTicket, peopleOf, type TicketRow } from './ticket-store.ts'
 import { Notices, settle } from './who-is-told.ts'
@@ -113,11 +114,13 @@ async function decideOne(
 
 export async function decideTicket(
   context: RouteContext,
-  id: string,
+  row: TicketRow,
   verdict: Verdict,
   comment: string | null,
 ): Promise<ShownTicket> {
   const { hub, caller } = context
+  const { id } = row
+  await tickDue(hub, row, false)
   await inTransaction(hub.database.db, async tx => {
     const notices = new Notices()
     await decideOne(tx, context, await locked(tx, context, id), verdict, comment, notices)
@@ -141,10 +144,12 @@ type RefusedTicket = { readonly id: string; readonly reason: string; readonly me
  */
 export async function approveAllOfRun(
   context: RouteContext,
-  { id: askedId, runId, companyId }: TicketRow,
+  asked: TicketRow,
   comment: string | null,
 ): Promise<{ readonly data: readonly ShownTicket[]; readonly refused: readonly RefusedTicket[] }> {
   const { hub, caller, language } = context
+  const { id: askedId, runId, companyId } = asked
+  await tickDue(hub, asked, true)
   const { done, refused } = await inTransaction(hub.database.db, async tx => {
     const rows = await tx.db.execute<{ id: string }>(sql`
       select id from approval_tickets where company_id = ${companyId} and run_id = ${runId} and state = 'pending'
