@@ -36,8 +36,16 @@ const pathOf = (link: string): string => link.slice(new URL(link).origin.length)
 const get = (path: string) => fetch(`${hub.url}${path}`, { redirect: 'manual' })
 const post = (path: string, fields: Record<string, string>) =>
   fetch(`${hub.url}${path}`, { method: 'POST', body: new URLSearchParams(fields), redirect: 'manual' })
-const accept = (link: string, password = PASSWORD) =>
-  post('/invitation', { token: link.split('token=')[1] ?? '', name: 'Guest', password, again: password })
+const accept = (link: string, password = PASSWORD) => {
+  const fields = Object.fromEntries(new URL(link).searchParams)
+  return post('/invitation', { ...fields, name: 'Guest', password, again: password })
+}
+/** The link of the last invitation that was mailed to an address. */
+const mailedLink = async (email: string): Promise<string> => {
+  await idle()
+  const text = mailServer.mails.findLast(mail => mail.to.includes(email))?.text.replaceAll('=3D', '=') ?? ''
+  return /http\S+\/invitation\?\S+/.exec(text)?.[0] ?? ''
+}
 
 describe('people of other companies', () => {
   test('an address that is used elsewhere is answered like one that is free: created, changed and invited', async () => {
@@ -72,17 +80,43 @@ describe('people of other companies', () => {
   test('a login stays with who has it: by an invitation, by a change of address, and by a command', async () => {
     const [own, other] = [await hub.tenant(), await hub.tenant()]
     const victim = await newPerson(hub, other.companyId)
-    const { body } = await invite(own, victim.email)
-    const joined = await accept(body.link, 'another long password')
-    expect([joined.status, joined.headers.get('location')]).toEqual([303, '/'])
-    expect((await sendLogin(hub.url, victim.email, 'another long password')).status).toBe(401)
+    const { link } = (await invite(own, victim.email)).body
+    const links = [link, await mailedLink(victim.email)]
+    for (const each of links) {
+      const refused = await accept(each, 'another long password')
+      expect([refused.status, await refused.text()]).toEqual([422, expect.stringContaining('signs in here already')])
+    }
+    expect((await own.call('GET', `/users?search=${victim.email}`)).body.data).toEqual([])
     const mover = await newPerson(hub, own.companyId, [])
-    const removed = (await own.call('GET', `/users?search=${victim.email}`)).body.data[0].id
-    expect((await own.call('DELETE', `/users/${removed}`)).status).toBe(204)
     expect((await own.call('PATCH', `/users/${mover.userId}`, { email: victim.email })).status).toBe(200)
     const session = await logIn(hub.url, victim.email)
     const me = await fetch(`${hub.url}/api/v1/me`, { headers: { cookie: session.cookie } })
     expect(((await me.json()) as Json).data.company.id).toBe(other.companyId)
+  })
+})
+
+describe('an address that somebody else wrote down', () => {
+  test('is a login of whoever reads its mail: a link that was mailed takes it over from one that was not', async () => {
+    const [own, other] = [await hub.tenant(), await hub.tenant()]
+    const email = address()
+    const squatter = await accept((await invite(other, email)).body.link, 'password of a squatter')
+    const cookie = squatter.headers.get('set-cookie')?.split(';')[0] ?? ''
+    const me = () => fetch(`${hub.url}/api/v1/me`, { headers: { cookie } })
+    expect([squatter.status, (await me()).status]).toEqual([303, 200])
+    mailServer.mails.length = 0
+    const { link } = (await invite(own, email)).body
+    // The link that the inviter is shown proves nothing, so that of two the first stays.
+    expect((await accept(link)).status).toBe(422)
+    expect((await me()).status).toBe(200)
+    expect((await accept(await mailedLink(email))).status).toBe(303)
+    expect([(await me()).status, (await sendLogin(hub.url, email, 'password of a squatter')).status]).toEqual([
+      401, 401,
+    ])
+    const session = await logIn(hub.url, email)
+    const mine = await fetch(`${hub.url}/api/v1/me`, { headers: { cookie: session.cookie } })
+    expect(((await mine.json()) as Json).data.company.id).toBe(own.companyId)
+    const entries = (await other.call('GET', '/audit-log?action=user.login_end')).body.data
+    expect(entries).toMatchObject([{ actor: { type: 'system' }, subject: { type: 'user', name: 'Guest' } }])
   })
 })
 

@@ -5,7 +5,7 @@ import { eq, type SQL, sql } from 'drizzle-orm'
 import { isAddressOrRange } from '../../../core/network/ip-address.ts'
 import { type AuditEntry, auditByHub, HUB_ACTOR, writeAudit } from '../audit/audit.ts'
 import type { Executor } from '../platform/db/connect.ts'
-import { apiTokens, users } from '../platform/db/schema-identity.ts'
+import { apiTokens, sessions, users } from '../platform/db/schema-identity.ts'
 import type { Tx } from '../platform/db/transaction.ts'
 import { invalidField, notFound } from '../platform/http/api-error.ts'
 import { isEmail } from '../platform/http/request-schema.ts'
@@ -64,6 +64,22 @@ export async function isLogin(db: Executor, email: string, exceptId: string | nu
     select 1 from users where lower(email) = ${email} and password_hash is not null
       and id is distinct from ${exceptId}::uuid`)
   return rows.length > 0
+}
+
+/**
+ * Takes a login from a user of another company who never confirmed the address, given in lower case: somebody who reads
+ * the mailbox asks for it. The user stays, without password and sessions; a login that was confirmed stays too.
+ */
+export async function endUnconfirmedLogin(tx: Tx, companyId: string, email: string): Promise<void> {
+  const ended = await tx.db.execute<{ id: string; name: string; company_id: string | null }>(sql`
+    update users set password_hash = null
+    where lower(email) = ${email} and password_hash is not null and address_unconfirmed
+      and company_id is distinct from ${companyId}
+    returning id, name, company_id`)
+  for (const { id, name, company_id } of ended) {
+    await tx.db.delete(sessions).where(eq(sessions.userId, id))
+    await auditByHub(tx, company_id, 'user.login_end', { type: 'user', id, name })
+  }
 }
 
 type NewToken = {

@@ -5,7 +5,7 @@ import { and, eq, sql } from 'drizzle-orm'
 import { DAY_MS } from '../../../core/limits.ts'
 import { auditRequest, writeAudit } from '../audit/audit.ts'
 import type { Hub } from '../hub-context.ts'
-import { createUser, isLogin, isMember } from '../identity/accounts.ts'
+import { createUser, endUnconfirmedLogin, isLogin, isMember } from '../identity/accounts.ts'
 import { refuseAbove } from '../identity/may-act-on-person.ts'
 import { checkGiving } from '../identity/may-give-permissions.ts'
 import { expandPermissions } from '../identity/permission-keys.ts'
@@ -195,29 +195,33 @@ type Accepted = { readonly id: string; readonly name: string; readonly companyId
 
 /**
  * Creates the user and uses up the invitation in one transaction. Null when the invitation is no longer valid. Only the
- * link of the mail confirms the address: the inviter has the other link, and may have entered anybody's address.
+ * link of the mail confirms the address: the inviter has the other link, and may have entered anybody's address. An
+ * address that is a login already is refused, or the password would be chosen in vain; the next login tells it anyway.
  */
 export async function acceptInvitation(
   hub: Hub,
   link: InvitationLink,
   person: { readonly name: string; readonly password: string },
   visitor: Visitor,
-): Promise<Accepted | null> {
+): Promise<Accepted | 'login_taken' | null> {
   return inTransactionUnlessTaken(hub.database.db, async tx => {
     const [invitation] = await tx.db
-      .delete(invitations)
+      .select()
+      .from(invitations)
       .where(
         and(
           eq(invitations.tokenHash, tokenHash(link.token)),
           sql`${invitations.expiresAt} > ${new Date(hub.now()).toISOString()}`,
         ),
       )
-      .returning()
+      .for('update')
     if (!invitation || !(await isStillGiven(tx.db, invitation))) return null
-    const { companyId, email, permissions, name } = { ...invitation, name: person.name }
-    // The address is already a login in another company: an error would reveal that to anybody who has the link.
-    const password = (await isLogin(tx.db, email)) ? null : person.password
+    const { companyId, email, permissions } = invitation
+    const { name, password } = person
     const addressUnconfirmed = !isFromMail(hub, link)
+    if (!addressUnconfirmed) await endUnconfirmedLogin(tx, companyId, email)
+    if (await isLogin(tx.db, email)) return 'login_taken'
+    await tx.db.delete(invitations).where(eq(invitations.id, invitation.id))
     const { id } = await createUser(tx, { companyId, email, name, password, permissions, addressUnconfirmed })
     await tx.db.update(users).set({ language: invitation.language }).where(eq(users.id, id))
     // A role that was deleted meanwhile is not granted.

@@ -89,6 +89,7 @@ export async function acceptedInvitation(hub: Hub, request: Request, requestMeta
   const visitor = visitorOf(hub, request, requestMeta)
   const user = await acceptInvitation(hub, link, { name: name || invited.email, password }, visitor)
   if (!user) return gonePage(language)
+  if (user === 'login_taken') return refuse(say(language, 'invitation_taken'))
   const cookie = sessionCookieHeader(await beginSession(hub, user, visitor), requestMeta.secure)
   return redirect('/', { 'Set-Cookie': cookie })
 }

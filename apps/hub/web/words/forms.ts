@@ -49,8 +49,12 @@ const texts = {
     vi: 'Lời mời đã được dùng, bị thu hồi hoặc quá bảy ngày. Hãy yêu cầu lời mời mới.',
   },
   invitation_login: {
-    en: 'An address signs in to one company. Whoever signs in here with this address already is invited to another one.',
+    en: 'An address signs in to one company. Who signs in here with this address already asks for an invitation of another address.',
     vi: 'Mỗi địa chỉ chỉ đăng nhập vào một công ty. Nếu địa chỉ này đã dùng để đăng nhập ở đây, hãy yêu cầu lời mời cho địa chỉ khác.',
+  },
+  invitation_taken: {
+    en: 'This address signs in here already. Ask for an invitation of another address.',
+    vi: 'Địa chỉ này đã dùng để đăng nhập ở đây. Hãy yêu cầu lời mời cho địa chỉ khác.',
   },
   address_title: { en: 'Messages to this address', vi: 'Tin nhắn tới địa chỉ này' },
   address_text: {
