@@ -22,6 +22,8 @@ beforeAll(async () => {
 })
 afterAll(() => hub.stop())
 
+const HOUR_MS = 3_600_000
+
 let counter = 0
 const fresh = (prefix: string): string => `${prefix}-${++counter}`
 const server = (name: string, spec: Json = {}) => manifest(own.slug, 'server', name, spec)
@@ -376,9 +378,16 @@ describe('tickets', () => {
     expect(await inbox(carol)).not.toContain(ticket.id)
     await hub.hub.database
       .client`update approval_tickets set step_started_at = now() - interval '2 hours' where id = ${ticket.id}`
+    const began = await hub.hub.database.client`select step_started_at from approval_tickets where id = ${ticket.id}`
     await tickTickets(hub.hub)
     await tickTickets(hub.hub)
     expect(await inbox(carol)).toContain(ticket.id)
+    // What people are told of it is when it was due, not when the new clock runs out.
+    const dueAt = new Date(Date.parse(began[0]!.step_started_at) + HOUR_MS).toISOString()
+    const bell = (await own.call('GET', '/notifications')).body.data
+    const overdue = bell.find((each: Json) => each.type === 'approval.overdue')
+    expect(overdue.body).toMatch(/^1 change of .* waits since /)
+    expect(overdue.body).toContain(dueAt)
     const timeline = (await own.call('GET', `/iac/runs/${run.id}/timeline`)).body.data
     expect(timeline.filter((entry: Json) => entry.type === 'escalated')).toHaveLength(1)
     const told = (await carol.call('GET', '/notifications')).body.data.filter(

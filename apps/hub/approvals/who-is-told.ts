@@ -94,7 +94,9 @@ export async function settle(
     if (effect === 'expired') await addEvent(tx, row.id, { type: 'expired', step: ticket.step })
     const isForRequester = type === 'approval.decided' || type === 'approval.expired'
     const waiting = effect === 'overdue' ? [...deciders(ticket, people), ...requesters] : deciders(ticket, people)
-    if (type) notices.add({ type, row, dueAtMs, userIds: isForRequester ? requesters : waiting })
+    // What is overdue was due before an escalation gave it a new clock.
+    const dueOfEffectMs = effect === 'overdue' ? slaDueAtMs(before.ticket) : dueAtMs
+    if (type) notices.add({ type, row, dueAtMs: dueOfEffectMs, userIds: isForRequester ? requesters : waiting })
   }
   if (blocked && !before.row.blocked) await tellManagers(tx, row, dueAtMs, notices)
   const reason = REASONS[ticket.state]

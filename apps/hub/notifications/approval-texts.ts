@@ -18,7 +18,7 @@ export const approvalTexts: Readonly<Record<ApprovalType, Readonly<Record<'en' |
   'approval.requested': {
     en: {
       title: '{requester} asks for your approval: {run}',
-      body: '{count} changes wait for you until {due_at}: {names}. {link}',
+      body: '{count} {count|change waits|changes wait} for you until {due_at}: {names}. {link}',
     },
     vi: {
       title: '{requester} xin bạn phê duyệt: {run}',
@@ -26,13 +26,16 @@ export const approvalTexts: Readonly<Record<ApprovalType, Readonly<Record<'en' |
     },
   },
   'approval.decided': {
-    en: { title: '{decision}: {run}', body: '{decider} has decided on {count} changes: {names}. {comment} {link}' },
+    en: {
+      title: '{decision}: {run}',
+      body: '{decider} has decided on {count} {count|change|changes}: {names}. {comment} {link}',
+    },
     vi: { title: '{decision}: {run}', body: '{decider} đã quyết định {count} thay đổi: {names}. {comment} {link}' },
   },
   'approval.expired': {
     en: {
       title: 'Nobody decided in time: {run}',
-      body: '{count} changes are not applied: {names}. Plan the run again to ask once more. {link}',
+      body: '{count} {count|change is|changes are} not applied: {names}. Plan the run again to ask once more. {link}',
     },
     vi: {
       title: 'Không ai quyết định kịp: {run}',
@@ -42,7 +45,7 @@ export const approvalTexts: Readonly<Record<ApprovalType, Readonly<Record<'en' |
   'approval.due_soon': {
     en: {
       title: 'Your approval is due soon: {run}',
-      body: '{count} changes of {requester} wait for you until {due_at}: {names}. {link}',
+      body: '{count} {count|change|changes} of {requester} {count|waits|wait} for you until {due_at}: {names}. {link}',
     },
     vi: {
       title: 'Sắp đến hạn phê duyệt: {run}',
@@ -52,7 +55,7 @@ export const approvalTexts: Readonly<Record<ApprovalType, Readonly<Record<'en' |
   'approval.overdue': {
     en: {
       title: 'An approval is overdue: {run}',
-      body: '{count} changes of {requester} wait since {due_at}: {names}. {link}',
+      body: '{count} {count|change|changes} of {requester} {count|waits|wait} since {due_at}: {names}. {link}',
     },
     vi: {
       title: 'Phê duyệt đã quá hạn: {run}',
@@ -62,7 +65,7 @@ export const approvalTexts: Readonly<Record<ApprovalType, Readonly<Record<'en' |
   'approval.blocked': {
     en: {
       title: 'Too few people can approve: {run}',
-      body: '{count} changes of {requester} wait for people who are gone: {names}. Delegate for one of them. {link}',
+      body: '{count} {count|change|changes} of {requester} {count|waits|wait} for people who are gone: {names}. Delegate for one of them. {link}',
     },
     vi: {
       title: 'Không đủ người phê duyệt: {run}',

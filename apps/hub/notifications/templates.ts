@@ -100,9 +100,18 @@ function durationOf(alert: ShownAlert, nowMs: number): string {
   return hours > 0 ? `${hours}h${minutes}m` : minutes > 0 ? `${minutes}m${seconds % 60}s` : `${seconds}s`
 }
 
-/** Fills the placeholders of a text; those that have no value stay. */
+/**
+ * Fills the placeholders of a text; those that have no value stay. `{count|change|changes}` is the first word for one
+ * and the second for many.
+ */
 export const fillText = (text: string, values: Readonly<Record<string, string>>): string =>
-  text.replace(/\{(\w+)\}/g, (whole, name: string) => (Object.hasOwn(values, name) ? values[name]! : whole)).trim()
+  text
+    .replace(/\{(\w+)(?:\|([^|{}]*)\|([^|{}]*))?\}/g, (whole, name: string, one?: string, many?: string) => {
+      const value = Object.hasOwn(values, name) ? values[name] : undefined
+      if (value === undefined) return whole
+      return one === undefined || many === undefined ? value : value === '1' ? one : many
+    })
+    .trim()
 
 /** A link of the web interface; empty when the hub does not know its address. */
 export const linkTo = (publicUrl: string | null, path: string): string =>
