@@ -277,6 +277,18 @@ describe('tickets', () => {
     expect(after.apply_error).not.toBeNull()
   })
 
+  test('[IAC-017] an apply for which everything waited says so, in words that stay true once it is approved', async () => {
+    const tag = fresh('t')
+    await workflow(tag, [step([ann])])
+    const { run, ticket } = await asked(tag)
+    const said = async (): Promise<string> => (await own.call('GET', `/iac/runs/${run.id}`)).body.data.apply_error
+    expect((await applied(own, run.id)).status).toBe('planned')
+    expect(await said()).toBe('nothing was applied: 1 item waited for approval')
+    expect((await act(ann, ticket, 'approve')).body.data.state).toBe('approved')
+    expect(await said()).toBe('nothing was applied: 1 item waited for approval')
+    expect((await applied(own, run.id)).apply_error).toBeNull()
+  })
+
   test('[RES-160] of two approvals at once one counts', async () => {
     const tag = fresh('t')
     await workflow(tag, [step([ann, bob])])

@@ -169,7 +169,10 @@ function transientOr(error: unknown, hub: Hub): ApiError {
   return known
 }
 
-/** Why items are not applied; null where some are and the others only wait. */
+/**
+ * Why items are not applied; null where some are and the others only wait. It is kept until the next apply, and so is
+ * true of this one, whatever is decided meanwhile.
+ */
 function errorOf(items: readonly Item[]): string | null {
   const failed = items.filter(item => item.status === 'failed' || item.status === 'skipped')
   if (failed.length > 0)
@@ -179,7 +182,8 @@ function errorOf(items: readonly Item[]): string | null {
       .slice(0, ERROR_MAX)
   if (items.some(item => item.status === 'applied')) return null
   const waiting = items.filter(item => item.status === 'planned').length
-  return waiting > 0 ? `${waiting} items wait for approval` : null
+  if (waiting === 0) return null
+  return `nothing was applied: ${waiting === 1 ? '1 item' : `${waiting} items`} waited for approval`
 }
 
 async function finish(hub: Hub, run: Run, applier: Applier | null, error: string | null): Promise<void> {
