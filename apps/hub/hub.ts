@@ -4,6 +4,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { sql } from 'drizzle-orm'
+import pTimeout from 'p-timeout'
 import type { Logger } from 'pino'
 import { splitAddress } from '../../core/config/address.ts'
 import { answersToHost, hostRefusal } from '../../core/network/host-header.ts'
@@ -49,6 +50,8 @@ import { SystemState } from './system-state/system-state.ts'
 import { productVersion } from './version.ts'
 
 const MINUTE_MS = 60_000
+/** How long a scrape waits for the depths of the queues: it is wanted most while the database does not answer. */
+const DEPTHS_WAIT_MS = 2000
 
 export type RunningHub = {
   /** Where the API is served, without a slash at the end. */
@@ -177,7 +180,7 @@ async function serveOps(hub: Hub, hostname: string, request: IncomingRequest): P
   }
   if (pathname !== '/metrics') return new Response('not found', { status: 404 })
   try {
-    const depths = await hub.jobs.depths()
+    const depths = await pTimeout(hub.jobs.depths(), { milliseconds: DEPTHS_WAIT_MS })
     hub.metrics.queueDepth.reset()
     for (const { queue, depth } of depths) hub.metrics.queueDepth.set({ queue }, depth)
   } catch {

@@ -75,6 +75,26 @@ describe('the executable', () => {
     expect(await (await fetch(`${ready.ops_url}/metrics`)).text()).toContain('hub_build_info{version=')
   })
 
+  test('[OPS-020] a database that does not answer makes it not ready, and metrics are served', async () => {
+    const other = postgres(databaseUrl, { max: 1 })
+    const holding = await other.reserve()
+    try {
+      await holding`begin`
+      await holding`lock table hub_migrations, pgboss.job in access exclusive mode`
+      const [readiness, metrics] = await Promise.all(
+        ['/readyz', '/metrics'].map(path => fetch(`${ready.ops_url}${path}`, { signal: AbortSignal.timeout(20_000) })),
+      )
+      expect([readiness!.status, await readiness!.json()]).toEqual([503, { ready: false, failing: ['database'] }])
+      expect(metrics!.status).toBe(200)
+      expect(await metrics!.text()).toContain('hub_build_info{version=')
+    } finally {
+      await holding`rollback`
+      holding.release()
+      await other.end()
+    }
+    expect((await fetch(`${ready.ops_url}/readyz`)).status).toBe(200)
+  })
+
   test('check-config says every fault with its key', async () => {
     const file = join(folder, 'bad.yaml')
     writeFileSync(

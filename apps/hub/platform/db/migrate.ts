@@ -1,4 +1,5 @@
 // Applies the numbered migrations of sql/hub in order, once, whoever starts first; records each with its checksum.
+import pTimeout from 'p-timeout'
 import type postgres from 'postgres'
 import { sha256Hex } from '../../../../core/series/hash.ts'
 import foundation from '../../../../sql/hub/0001_foundation.sql' with { type: 'text' }
@@ -161,6 +162,8 @@ export const migrations: readonly Migration[] = [
   { number: 107, name: 'second_factors', sql: secondFactors },
 ]
 
+/** A load balancer gives up on a question that takes longer, and would not be told what is wrong. */
+const ANSWER_WAIT_MS = 2000
 /** Any number will do, as long as every hub uses the same one. */
 const MIGRATION_LOCK = 7_203_145_001
 
@@ -232,8 +235,9 @@ export async function migrateDatabase(
   }
 }
 
-/** True when every migration of this program is applied. */
+/** True when every migration of this program is applied. Throws where the database does not answer in time. */
 export async function isMigrated(client: postgres.Sql): Promise<boolean> {
-  const rows = await client<{ count: number }[]>`select count(*)::int as count from hub_migrations`
+  const asked = client<{ count: number }[]>`select count(*)::int as count from hub_migrations`.execute()
+  const rows = await pTimeout(asked, { milliseconds: ANSWER_WAIT_MS })
   return (rows[0]?.count ?? 0) >= migrations.length
 }
