@@ -272,6 +272,8 @@ describe('companies, people, tokens', () => {
       '--password-stdin',
       '--json',
     ]
+    for (const short of ['x\n', ''])
+      expect(await run(words, short)).toMatchObject({ code: 1, error: expect.stringContaining('12 characters') })
     const { code, out } = await run(words, 'correct horse\n')
     expect([code, out.includes('horse')]).toEqual([0, false])
     const client = postgres(databaseUrl, { max: 1 })

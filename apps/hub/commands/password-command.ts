@@ -9,8 +9,13 @@ import { inTransaction, type Tx } from '../platform/db/transaction.ts'
 import { isUuid } from '../platform/http/request-schema.ts'
 import type { Run } from './output.ts'
 
-/** What was piped in, without the end of its line. */
-export const readPassword = async (): Promise<string> => (await Bun.stdin.text()).replace(/\r?\n$/, '')
+/** What was piped in, without the end of its line. Throws for what is too short for a password. */
+export async function readPassword(): Promise<string> {
+  const password = (await Bun.stdin.text()).replace(/\r?\n$/, '')
+  if (password.length < PASSWORD_CHARS_MIN)
+    throw new Error(`the password on standard input must have ${PASSWORD_CHARS_MIN} characters or more`)
+  return password
+}
 
 /** The person of an address or an id. Of several with one address it is the one that can log in. */
 export async function personOf(tx: Tx, emailOrId: string) {
@@ -44,8 +49,6 @@ export function addPasswordCommand(user: Command, run: Run): void {
     .action((email: string, _options: unknown, command: Command) =>
       run(command, async (hub, print) => {
         const password = await readPassword()
-        if (password.length < PASSWORD_CHARS_MIN)
-          throw new Error(`the password on standard input must have ${PASSWORD_CHARS_MIN} characters or more`)
         const passwordHash = await Bun.password.hash(password, 'argon2id')
         const changed = await inTransaction(hub.database.db, async tx => {
           const person = await personOf(tx, email)
