@@ -12,8 +12,10 @@ import {
   secret,
   text,
 } from '../../core/config/keys.ts'
+import { plainFaults } from '../../core/config/plain-http.ts'
 import { resolveConfig } from '../../core/config/resolve.ts'
 import { DAY_MS, limits } from '../../core/limits.ts'
+import { isAddressOrRange } from '../../core/network/ip-address.ts'
 import { trustedProxyFaults } from '../../core/network/trusted-proxies.ts'
 
 const SECOND_MS = 1000
@@ -158,15 +160,43 @@ export function loadHubConfig(
   })
   if ((config['tls.cert_file'] === null) !== (config['tls.key_file'] === null))
     faults.push({ key: 'tls.cert_file', value: '', message: 'and tls.key_file are given together or not at all' })
-  faults.push(...trustedProxyFaults(config.trusted_proxies))
+  faults.push(...plainFaults(config), ...domainFaults(config))
+  return { config, faults }
+}
+
+/** Addresses of other parts: an empty one says that there is no such part. */
+const PART_URL_KEYS = ['collector.admin_url', 'matcher.url'] as const
+const WEB_URL_KEYS = ['public_url', 'push.fcm_url', 'push.apns_url'] as const
+
+/** What is wrong with values that their kind alone says nothing about. */
+export function domainFaults(config: Omit<HubConfig, 'listen'>): ConfigFault[] {
+  const faults = trustedProxyFaults(config.trusted_proxies)
+  const databaseUrl = config['database.url']
+  // One with several hosts is no URL to anybody else.
+  if (databaseUrl && !/^postgres(ql)?:\/\//.test(databaseUrl))
+    faults.push({ key: 'database.url', value: '', message: 'must be postgres://user:password@host:port/name' })
+  for (const key of [...PART_URL_KEYS.filter(part => config[part] !== ''), ...WEB_URL_KEYS]) {
+    const value = config[key]
+    if (value !== null && !isWebUrl(value))
+      faults.push({ key, value, message: 'must be an http:// or https:// address' })
+  }
+  for (const value of config['outbound.allowed_ranges'])
+    if (!isAddressOrRange(value.trim()))
+      faults.push({
+        key: 'outbound.allowed_ranges',
+        value,
+        message: 'is no address and no range such as 10.0.0.0/8',
+      })
   const scanUrl = config['matcher.scan_url']
   if (scanUrl !== null && URL.parse(scanUrl)?.protocol !== 'https:')
     faults.push({ key: 'matcher.scan_url', value: scanUrl, message: 'must be an https address' })
   const smtpUrl = config['smtp.url']
   if (smtpUrl !== null && !isSmtpUrl(smtpUrl))
     faults.push({ key: 'smtp.url', value: '', message: 'must be smtp://user:password@host:port, or smtps://…' })
-  return { config, faults }
+  return faults
 }
+
+export const isWebUrl = (text: string): boolean => /^https?:$/.test(URL.parse(text)?.protocol ?? '')
 
 export function isSmtpUrl(text: string): boolean {
   const url = URL.parse(text)

@@ -3,10 +3,9 @@
 import { readFileSync } from 'node:fs'
 import type { ConfigFault } from '../../core/config/keys.ts'
 import { resolveConfig } from '../../core/config/resolve.ts'
-import { trustedProxyFaults } from '../../core/network/trusted-proxies.ts'
 import { type AgentOptions, agentKeys, resolveAgentOptions } from '../agent/config.ts'
 import { type AllCollectorConfig, allCollectorKeys } from '../collector/config.ts'
-import { type HubConfig, hubKeys } from '../hub/config.ts'
+import { domainFaults, type HubConfig, hubKeys } from '../hub/config.ts'
 import { type MatcherConfig, matcherKeys } from '../matcher/config.ts'
 import { readConfigFile } from '../process/config-file.ts'
 
@@ -69,7 +68,7 @@ export function loadSiteConfig(options: SiteOptions): { site: SiteConfig; faults
     readSecretFile: (path: string) => readFileSync(path, 'utf8'),
   }
   const { config, faults } = resolveConfig(siteKeys, sources)
-  faults.push(...trustedProxyFaults(config.trusted_proxies))
+  faults.push(...domainFaults(config))
   if (config['bus.kind'] !== 'sqlite')
     faults.push({
       key: 'bus.kind',

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import postgres from 'postgres'
-import { hubKeys } from '../../apps/hub/config.ts'
+import { hubKeys, loadHubConfig } from '../../apps/hub/config.ts'
 import { commandOf } from '../support/executable.ts'
 import { newDatabase, stopPostgres } from '../support/postgres.ts'
 import { caller, type Json, until } from './hub-harness.ts'
@@ -108,10 +108,39 @@ describe('the executable', () => {
     expect((await run(['check-config'])).code).toBe(0)
   })
 
+  test('values out of their domain refuse the start as they fail the check', async () => {
+    const values = {
+      'collector.admin_url': 'collector:8082',
+      'database.url': 'mysql://hunter2@127.0.0.1/x',
+      'matcher.url': 'nonsense',
+      'ops.listen': '0.0.0.0:0',
+      'outbound.allowed_ranges': ['10.0.0.0/8', '300.1.1.1/8'],
+      public_url: 'not a url',
+      'push.fcm_url': 'ftp://127.0.0.1',
+    }
+    const file = join(folder, 'domains.yaml')
+    writeFileSync(file, JSON.stringify(values))
+    for (const command of ['check-config', 'serve']) {
+      // The address of the database in the environment would win.
+      const { code, error } = await run([command, '--config', file, '--database-url', values['database.url']])
+      expect(code).toBe(1)
+      for (const key of Object.keys(values)) expect(error).toContain(key)
+      expect(error).toContain('300.1.1.1/8')
+      expect(error).not.toContain('10.0.0.0/8:')
+      expect(error).not.toContain('hunter2')
+    }
+    const { faults } = loadHubConfig(undefined, { 'collector.admin_url': '', 'matcher.url': '' })
+    expect(faults).toEqual([])
+  })
+
   test('plain HTTP is served on loopback only', async () => {
-    const { code, error } = await run(['serve', '--listen', '0.0.0.0:0'])
-    expect(code).toBe(1)
-    expect(error).toContain('not loopback')
+    const file = join(folder, 'plain.yaml')
+    writeFileSync(file, 'listen: 0.0.0.0:0\n')
+    for (const command of ['check-config', 'serve']) {
+      const { code, error } = await run([command, '--config', file])
+      expect(code).toBe(1)
+      expect(error).toContain('listen = 0.0.0.0:0: would serve plain HTTP beyond this host')
+    }
   })
 
   test('a database that cannot be reached is said so, without its password', async () => {

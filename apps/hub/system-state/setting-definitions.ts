@@ -5,7 +5,7 @@ import { isIP } from 'node:net'
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { assert } from '../../../core/assert.ts'
 import { isObject } from '../../../core/json-object.ts'
-import { type HubConfig, isSmtpUrl } from '../config.ts'
+import { type HubConfig, isSmtpUrl, isWebUrl } from '../config.ts'
 import type { Language } from '../platform/http/api-texts.ts'
 import { boolean, integer, listOf, text } from '../platform/http/request-schema.ts'
 
@@ -47,8 +47,6 @@ const setting = <S extends TSchema>(
 const KIB = 1024
 const MIB = KIB * KIB
 const PEM_CHARS_MAX = 64 * KIB
-
-const isWebUrl = (value: string): boolean => /^https?:$/.test(URL.parse(value)?.protocol ?? '')
 
 function isEcKey(pem: string): boolean {
   try {
