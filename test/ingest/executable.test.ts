@@ -213,6 +213,19 @@ test('a port that another process has is refused in words, also where that one w
   await holder.stop(true)
 })
 
+test('an address that this host does not have is refused in one line, however many threads were to listen', async () => {
+  const address = '203.0.113.9:8081'
+  const config = write(
+    'no-address.yaml',
+    `listen: ${address}\nlisten.insecure: true\ningest.threads: 4\ndata_dir: ${join(directory, 'no-address')}\n`,
+  )
+  const child = run(['--config', config])
+  expect(await child.exited).toBe(1)
+  expect(await new Response(child.stderr).text()).toBe(
+    `listen: cannot serve on ${address}: this host has no such address\n`,
+  )
+})
+
 const defaults = (keys: typeof ingestKeys | typeof workerKeys) => loadCollectorConfig(keys, undefined, {}).config
 
 test('[OPS-006] [OPS-007] [OPS-008] [OPS-010] [OPS-012] [OPS-013] [OPS-014] [OPS-015] [ING-024] the defaults are those of the contract', () => {

@@ -99,6 +99,8 @@ export class ListenerPool {
     const answers = this.answersTo(worker)
     this.threads[thread] = { worker, calls }
     const { promise, resolve, reject } = Promise.withResolvers<{ url: string; port: number }>()
+    // Where the first thread cannot listen, the others are ended, and nobody waits for them: its fault is told.
+    promise.catch(() => {})
     const fail = (reason: string) => {
       const error = new Error(`listener thread ${thread} failed: ${reason}`)
       reject(error)
