@@ -246,6 +246,25 @@ describe('exports', () => {
     expect(await ended(second)).toMatchObject({ state: 'failed', error: 'gave_up' })
   })
 
+  test('what is written of one is never there without its export naming it, so that a killed hub leaves nothing behind', async () => {
+    await sql`create table lone_objects (id uuid)`
+    await sql`
+      create function note_lone_object() returns trigger language plpgsql as $$ begin
+        insert into lone_objects select new.id where not exists (select 1 from exports where object_id = new.id);
+        return null;
+      end $$`
+    // Deferred: it looks as the transaction commits, which is all that a kill leaves of it.
+    await sql`
+      create constraint trigger lone_object after insert on stored_objects deferrable initially deferred
+      for each row execute function note_lone_object()`
+    try {
+      await exported({ resource: 'servers' })
+      expect(await sql`select id from lone_objects`).toHaveLength(0)
+    } finally {
+      await sql`drop trigger lone_object on stored_objects`
+    }
+  })
+
   test('[R-070] somebody who lost the permission meanwhile gets nothing', async () => {
     await root('POST', '/queues/exports/pause', {})
     const person = await hub.user(own.companyId, ['export.run', 'servers.view'])

@@ -41,18 +41,26 @@ type Begun = {
   before: string | null
 }
 
-/** Takes the export over for a try; null when there is nothing to do. What an earlier try has left goes. */
-async function begin(hub: Hub, exportId: string, attempt: string): Promise<Begun | null> {
+/**
+ * Takes the export over for a try; null when there is nothing to do. What an earlier try has left goes. The object is
+ * noted as it is made, so that whoever takes over or removes the export finds what there is of it.
+ */
+async function begin(
+  hub: Hub,
+  exportId: string,
+  attempt: string,
+): Promise<{ readonly begun: Begun; readonly writer: ObjectWriter } | null> {
   return inTransaction(hub.database.db, async tx => {
     const [row] = await tx.db.execute<Begun>(sql`
       select company_id, resource, format, filters, columns, options, requested_by, permissions, object_id as before
       from exports where id = ${exportId} and state in ('queued', 'running') for update`)
     if (!row) return null
+    const writer = await ObjectWriter.begin(hub, hub.database.db, row.company_id, true, tx.db)
     await tx.db.execute(sql`
-      update exports set state = 'running', attempt = ${attempt}, hub_id = ${hub.processId}, object_id = null,
+      update exports set state = 'running', attempt = ${attempt}, hub_id = ${hub.processId}, object_id = ${writer.id},
         tries = tries + 1, row_count = 0 where id = ${exportId}`)
     if (row.before) await deleteObject(tx.db, row.before)
-    return row
+    return { begun: row, writer }
   })
 }
 
@@ -110,12 +118,10 @@ async function writeExport(hub: Hub, payload: JobPayload): Promise<void> {
   const { db } = hub.database
   const exportId = String(payload.export_id)
   const attempt = randomUUID()
-  const begun = await begin(hub, exportId, attempt)
-  if (!begun) return
-  const writer = await ObjectWriter.begin(hub, db, begun.company_id, true)
+  const taken = await begin(hub, exportId, attempt)
+  if (!taken) return
+  const { begun, writer } = taken
   try {
-    // Known before the first block, so that whoever takes over or removes the export finds what there is of it.
-    await db.execute(sql`update exports set object_id = ${writer.id} where id = ${exportId} and attempt = ${attempt}`)
     const count = await writeRows(hub, begun, exportId, attempt, writer)
     const { bytes, sha256 } = await writer.finish()
     const expiresAt = (await expiryOf(hub, begun.company_id)).toISOString()

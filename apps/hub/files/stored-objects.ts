@@ -28,14 +28,16 @@ export class ObjectWriter {
     private readonly isPacked: boolean,
   ) {}
 
+  /** `begunIn`: the transaction that also notes who the object is of, where its blocks are written outside of it. */
   static async begin(
     hub: Pick<Hub, 'sealer'>,
     db: Executor,
     companyId: string,
     isPacked: boolean,
+    begunIn: Executor = db,
   ): Promise<ObjectWriter> {
     const writer = new ObjectWriter(hub, db, isPacked)
-    await db.execute(
+    await begunIn.execute(
       sql`insert into stored_objects (id, company_id, is_packed) values (${writer.id}, ${companyId}, ${isPacked})`,
     )
     return writer
