@@ -191,6 +191,8 @@ test('[BUS-005] an operator is told when more replicas follow than a batch waits
       'redis.wait_replicas is 1 and 2 replicas follow',
     ])
     expect([await told(0), await told(2)]).toEqual([[], []])
+    const ofReplica = await durabilityFaults(followers[0]!.redis, freshKeys(), false)
+    expect(ofReplica.map(fault => fault.split(':')[0])).toContain('redis.url is a replica')
   } finally {
     for (const each of [primary, ...followers]) await each.close()
   }

@@ -85,6 +85,10 @@ export async function durabilityFaults(
   const info = await redis.info()
   const of = (name: string): string => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1] ?? ''
   const faults: string[] = []
+  if (of('role') === 'slave')
+    faults.push(
+      'redis.url is a replica: it takes no write, and no batch can be acknowledged; name the primary, or its Sentinels',
+    )
   if (of('aof_enabled') === '0')
     faults.push('appendonly is off: acknowledged batches and open alerts are lost when Redis ends; set appendonly yes')
   else faults.push(...(await unreadableWrites(redis, keys)))
