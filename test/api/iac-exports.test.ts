@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { parse } from 'yaml'
+import { watchDrift } from '../../apps/hub/iac/drift.ts'
 import { exportYaml } from '../../apps/hub/iac/export-manifests.ts'
 import { manifestKind } from '../../apps/hub/iac/kinds/all-manifest-kinds.ts'
 import { assert } from '../../core/assert.ts'
@@ -128,6 +129,27 @@ test('[RES-127] the character that stands for what is no UTF-8 is exported as it
   expect(parse(exported[0].contents).spec).toMatchObject(texts)
   const run = await submit(hub, company, exported)
   expect([run.errors, run.items.map((item: Json) => item.action)]).toEqual([[], ['none']])
+})
+
+test('[RES-127] [RES-142] rules whose names differ by case only are told apart where a silence names them', async () => {
+  const company = await acme(hub)
+  const metric = { metric: 'cpu_usage_percent', operator: '>', threshold: 90, severity: 'info', scope: { all: true } }
+  const ends_at = new Date(Date.now() + 3_600_000).toISOString()
+  for (const name of ['Dup', 'dup', 'DUP']) {
+    const rule = (await company.call('POST', '/monitoring/rules', { name, ...metric })).body.data
+    const silence = { reason: `works ${name}`, ends_at, scope: { all: true }, rule_ids: [rule.id] }
+    expect((await company.call('POST', '/monitoring/silences', silence)).status).toBe(201)
+  }
+  const { data } = (await company.call('GET', '/iac/export/silence')).body
+  const run = await submit(hub, company, data)
+  expect([run.errors, run.items.map((item: Json) => [item.action, item.diff])]).toEqual([
+    [],
+    data.map(() => ['none', []]),
+  ])
+  await applied(company, run.id)
+  await watchDrift(hub.hub)
+  const kinds = (await company.call('GET', '/iac/kinds')).body.data
+  expect(kinds.find(({ kind }: Json) => kind === 'silence')).toMatchObject({ count: 3, drifted: 0 })
 })
 
 test('all of a kind is one stream, read step by step to its end', async () => {

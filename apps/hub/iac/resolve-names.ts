@@ -32,10 +32,12 @@ async function namesOfKind(
   const bound = await boundIds(reading, definition.kind, names)
   const rows = await definition.names(reading, { ids: [...bound.values()], names })
   const byId = new Map(rows.map(row => [row.id, row]))
+  // Several may have one name in another case, such as rules: the one that is called exactly so is meant.
   const byName = new Map(rows.map(row => [row.name.toLowerCase(), row]))
+  const byExactName = new Map(rows.map(row => [row.name, row]))
   return new Map(
     names.flatMap(name => {
-      const row = byId.get(bound.get(name) ?? '') ?? byName.get(name.toLowerCase())
+      const row = byId.get(bound.get(name) ?? '') ?? byExactName.get(name) ?? byName.get(name.toLowerCase())
       return row === undefined ? [] : [[name, row] as const]
     }),
   )
