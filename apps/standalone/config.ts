@@ -1,7 +1,8 @@
 // The configuration of the all-in-one: the keys of hub, collector and agent together, in one file; addresses and
 // folders are its options.
 import { readFileSync } from 'node:fs'
-import type { ConfigFault } from '../../core/config/keys.ts'
+import { address, type ConfigFault } from '../../core/config/keys.ts'
+import { plainFaults } from '../../core/config/plain-http.ts'
 import { resolveConfig } from '../../core/config/resolve.ts'
 import { type AgentOptions, agentKeys, resolveAgentOptions } from '../agent/config.ts'
 import { type AllCollectorConfig, allCollectorKeys } from '../collector/config.ts'
@@ -14,6 +15,14 @@ const { listen: _hubListen, ...hubOwn } = hubKeys
 const { listen: _ingestListen, ...collectorOwn } = allCollectorKeys
 const { listen: _scanListen, 'admin.listen': _matcherAdminListen, ...matcherOwn } = matcherKeys
 const siteKeys = { ...agentKeys, ...matcherOwn, ...hubOwn, ...collectorOwn } as const
+
+/** Addresses that only the command line gives: no key of the file is named like them. */
+const listenKeys = {
+  '--hub-listen': address('127.0.0.1:0', 'REST API and web interface'),
+  '--agent-listen': address('127.0.0.1:0', 'agent API'),
+  '--matcher-listen': address('127.0.0.1:0', 'scan API of the security matcher'),
+  '--matcher-admin-listen': address('127.0.0.1:0', 'internal API of the security matcher'),
+} as const
 
 export type SiteOptions = {
   readonly configFile: string | null
@@ -58,6 +67,28 @@ function agentDocument(node: unknown, prefix = ''): unknown {
   )
 }
 
+/** What is wrong with the addresses of all listeners; those of `admin.listen` and `ops.listen` were parsed. */
+function listenFaults(options: SiteOptions, config: Readonly<Record<string, unknown>>): ConfigFault[] {
+  const given = resolveConfig(listenKeys, {
+    file: undefined,
+    environment: {},
+    options: {
+      '--hub-listen': options.hubListen,
+      '--agent-listen': options.agentListen,
+      '--matcher-listen': options.matcherListen,
+      '--matcher-admin-listen': options.matcherAdminListen,
+    },
+    readSecretFile: () => '',
+  })
+  // The site calls its own hub, whatever `hub.url` says.
+  const own = { ...config, 'hub.url': null }
+  const beside = { ...own, 'admin.listen': null, 'ops.listen': null }
+  const plain = Object.entries(given.config).flatMap(([key, listen]) =>
+    plainFaults({ ...beside, listen }).map(fault => ({ ...fault, key })),
+  )
+  return [...given.faults, ...plain, ...plainFaults(own)]
+}
+
 /** Reads file and environment once. The three parts are completed when the site knows its addresses and secrets. */
 export function loadSiteConfig(options: SiteOptions): { site: SiteConfig; faults: ConfigFault[] } {
   const document = options.configFile === null ? undefined : (readConfigFile(options.configFile) ?? undefined)
@@ -68,7 +99,7 @@ export function loadSiteConfig(options: SiteOptions): { site: SiteConfig; faults
     readSecretFile: (path: string) => readFileSync(path, 'utf8'),
   }
   const { config, faults } = resolveConfig(siteKeys, sources)
-  faults.push(...domainFaults(config))
+  faults.push(...domainFaults(config), ...listenFaults(options, config))
   if (config['bus.kind'] !== 'sqlite')
     faults.push({
       key: 'bus.kind',
