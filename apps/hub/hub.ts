@@ -169,6 +169,8 @@ export async function openHubDatabase(config: HubConfig): Promise<Database> {
 async function serveOps(hub: Hub, hostname: string, request: IncomingRequest): Promise<Response> {
   if (!answersToHost(request.headers.get('host'), hostname, hub.config['ops.allowed_hosts']))
     return new Response(hostRefusal, { status: 421 })
+  if (request.method !== 'GET' && request.method !== 'HEAD')
+    return new Response('method not allowed\n', { status: 405, headers: { Allow: 'GET, HEAD' } })
   const { pathname } = new URL(request.url)
   if (pathname === '/healthz') return new Response('ok\n')
   if (pathname === '/readyz') {

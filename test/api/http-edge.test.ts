@@ -93,6 +93,14 @@ describe('the Host header', () => {
 })
 
 describe('the ops listener on loopback', () => {
+  test('only reads: another method answers 405', async () => {
+    for (const path of ['/healthz', '/readyz', '/metrics']) {
+      const { status, headers } = await fetch(`${hub.running.opsUrl}${path}`, { method: 'POST' })
+      expect([path, status, headers.get('allow')]).toEqual([path, 405, 'GET, HEAD'])
+      expect((await fetch(`${hub.running.opsUrl}${path}`, { method: 'HEAD' })).status).toBe(200)
+    }
+  })
+
   const ops = async (host: string, path = '/metrics') =>
     /^HTTP\/1\.1 (\d+)/.exec(
       await raw(hub.running.opsUrl ?? '', `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`),
