@@ -107,7 +107,7 @@ export async function createToken(
   token: NewToken,
   by: Issuer = BY_HUB,
 ): Promise<{ id: string; token: string }> {
-  for (const range of token.ipRanges ?? []) if (!isAddressOrRange(range)) throw invalidField('ip_range', 'pattern')
+  for (const range of token.ipRanges ?? []) if (!isAddressOrRange(range)) throw invalidField('ip_range', 'cidr')
   const clear = newApiToken()
   const id = randomUUID()
   await tx.db.insert(apiTokens).values({
