@@ -66,6 +66,8 @@ test('a folder is validated, planned with exit code 2, applied, planned with 0, 
   expect((await run('export', target, '--kind', 'server')).out).toBe(`1 manifests written to ${target}\n`)
   expect(isShown('1 manifests written to infra\n')).toBe(true)
   expect(readFileSync(join(target, path), 'utf8')).toContain('hostname: web-1.example.com')
+  const unknown = await run('export', target, '--kind', 'toaster')
+  expect([unknown.code, unknown.err]).toEqual([1, expect.stringMatching(/no kind toaster: kinds are .*\bserver\b/)])
   const away = await run('plan', join(target), '--url', 'http://127.0.0.1:1/')
   expect([away.code, away.err]).toEqual([
     1,

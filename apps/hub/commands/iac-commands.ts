@@ -167,6 +167,8 @@ const apply: Work = async (api, folder, options, say) => {
 
 const write: Work = async (api, folder, options, say) => {
   const all = objectsOf((await api.call('GET', '/iac/kinds')).data).map(kind => String(kind.kind))
+  const unknown = options.kind?.find(kind => !all.includes(kind))
+  if (unknown !== undefined) throw new Error(`there is no kind ${unknown}: kinds are ${all.join(', ')}`)
   const root = resolve(folder)
   let count = 0
   for (const kind of options.kind ?? all)
