@@ -6,6 +6,8 @@ import { parse } from 'yaml'
 import { watchDrift } from '../../apps/hub/iac/drift.ts'
 import { exportYaml } from '../../apps/hub/iac/export-manifests.ts'
 import { manifestKind } from '../../apps/hub/iac/kinds/all-manifest-kinds.ts'
+import { CONTENTS_BYTES_MAX } from '../../apps/hub/iac/run-limits.ts'
+import { manifestYaml } from '../../apps/hub/iac/write-manifest-yaml.ts'
 import { assert } from '../../core/assert.ts'
 import { type Json, TestHub } from './hub-harness.ts'
 import { acme, applied, manifest, submit } from './iac-rig.ts'
@@ -150,6 +152,25 @@ test('[RES-127] [RES-142] rules whose names differ by case only are told apart w
   await watchDrift(hub.hub)
   const kinds = (await company.call('GET', '/iac/kinds')).body.data
   expect(kinds.find(({ kind }: Json) => kind === 'silence')).toMatchObject({ count: 3, drifted: 0 })
+})
+
+test('[RES-127] a record of a zone is a line where it fits there, so that those of 4,000 fit into a manifest', async () => {
+  const company = await acme(hub)
+  const { data: zone } = (await company.call('POST', '/dns/zones', { name: 'lines.test' })).body
+  const content = `h-7 300 A 10.0.0.7\nlong TXT "${'x'.repeat(200)}"\n`
+  await company.call('POST', `/dns/zones/${zone.id}/import`, { content })
+  const exported = (await company.call('GET', '/iac/export/dns-zone')).body.data
+  const shown: string[] = exported[0].contents.split('\n')
+  expect(shown.filter(line => /name: (h-7|long)\b/.test(line))).toEqual([
+    '    - {name: h-7, type: A, values: [10.0.0.7], ttl: 300}',
+    '    - name: long',
+  ])
+  const run = await submit(hub, company, exported)
+  expect([run.errors, run.items.map((item: Json) => item.action)]).toEqual([[], ['none']])
+  const [record] = parse(exported[0].contents).spec.records
+  const records = Array.from({ length: 4000 }, (_, n) => ({ ...record, name: `h-${n}` }))
+  const large = manifestYaml({ kind: 'dns-zone', company: company.slug, name: 'large', spec: { records } })
+  expect(Buffer.byteLength(large)).toBeLessThan(CONTENTS_BYTES_MAX)
 })
 
 test('all of a kind is one stream, read step by step to its end', async () => {
