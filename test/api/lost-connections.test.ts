@@ -57,6 +57,34 @@ test('while connections to the database are lost, requests get their answer or 5
   expect(made.filter(name => !stored.some(row => row.name === name))).toEqual([])
 })
 
+test('a query that follows one which failed, or was lost, between its rows has its own rows and no more', async () => {
+  const url = await newDatabase()
+  const database = openDatabase(url, 1)
+  const other = postgres(url, { max: 1 })
+  const one = () => database.db.execute<{ one: number }>(sql`select 1 as one`)
+  try {
+    for (const failing of [sql`select 6 / (3 - n) as x from generate_series(1, 5) n`, sql`select 1 / 0`]) {
+      await expect(Promise.resolve(database.db.execute(failing))).rejects.toThrow()
+      expect([...(await one())]).toEqual([{ one: 1 }])
+    }
+    // Enough rows that the first ones are sent before the last is made, which takes for ever.
+    const slow = sql`select repeat('x', 1000) as x, case when n > 1000 then pg_sleep(600) end from generate_series(1, 1001) n`
+    const lost = database.db.execute(slow).then(
+      () => null,
+      error => error,
+    )
+    await until('the rows to be on their way', async () => {
+      const waiting = await other`select 1 from pg_stat_activity where wait_event = 'PgSleep'`
+      return waiting.length > 0
+    })
+    await endAll(other)
+    expect(await lost).toBeInstanceOf(Error)
+    expect([...(await until('the pool to answer', () => one().catch(() => null)))]).toEqual([{ one: 1 }])
+  } finally {
+    await Promise.all([database.close(), other.end()])
+  }
+})
+
 test('what a transaction asks for after its connection was lost is not done, also when the connection is there again', async () => {
   const url = await newDatabase()
   const database = openDatabase(url, 1)
