@@ -43,26 +43,33 @@ export function authorityFaults(config: Readonly<Record<string, unknown>>, key: 
   return isCertificate ? [] : [{ key, value, message: 'holds no certificate in PEM' }]
 }
 
+/** The pair as it was judged: a renewal may write the files between two readings. Null where the keys are not set. */
+function readPair(
+  config: Readonly<Record<string, unknown>>,
+  certKey: string,
+  keyKey: string,
+): { readonly faults: readonly ConfigFault[]; readonly pair: CertificateText | null } {
+  const unreadable = fileFaults(config, [certKey, keyKey])
+  const [certFile, keyFile] = [config[certKey], config[keyKey]]
+  if (unreadable.length > 0 || typeof certFile !== 'string' || typeof keyFile !== 'string')
+    return { faults: unreadable, pair: null }
+  const pair = { cert: readFileSync(certFile, 'utf8'), key: readFileSync(keyFile, 'utf8') }
+  const fault = pairFault(pair)
+  if (!fault) return { faults: [], pair }
+  const [key, value] = fault.of === 'cert' ? [certKey, certFile] : [keyKey, keyFile]
+  return { faults: [{ key, value, message: fault.message }], pair: null }
+}
+
 /** A pair that cannot be read or does not serve is a fault of the configuration. None where the keys are not set. */
-export function certificateFaults(
+export const certificateFaults = (
   config: Readonly<Record<string, unknown>>,
   certKey = 'tls.cert_file',
   keyKey = 'tls.key_file',
-): ConfigFault[] {
-  const unreadable = fileFaults(config, [certKey, keyKey])
-  const [certFile, keyFile] = [config[certKey], config[keyKey]]
-  if (unreadable.length > 0 || typeof certFile !== 'string' || typeof keyFile !== 'string') return unreadable
-  const fault = pairFault({ cert: readFileSync(certFile, 'utf8'), key: readFileSync(keyFile, 'utf8') })
-  if (!fault) return []
-  const [key, value] = fault.of === 'cert' ? [certKey, certFile] : [keyKey, keyFile]
-  return [{ key, value, message: fault.message }]
-}
+): readonly ConfigFault[] => readPair(config, certKey, keyKey).faults
 
 /** The certificate of a listener; null without one. Throws with the key, the file and what is wrong with it. */
 export function readCertificate(config: CertificateFiles): CertificateText | null {
-  const { 'tls.cert_file': certFile, 'tls.key_file': keyFile } = config
-  if (certFile === null || keyFile === null) return null
-  const faults = certificateFaults(config)
+  const { faults, pair } = readPair(config, 'tls.cert_file', 'tls.key_file')
   if (faults.length > 0) throw new Error(faults.map(describeFault).join('\n'))
-  return { cert: readFileSync(certFile, 'utf8'), key: readFileSync(keyFile, 'utf8') }
+  return pair
 }

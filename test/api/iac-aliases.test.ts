@@ -91,6 +91,8 @@ test('[RES-144] of a text that no YAML reads nothing is kept that may be a secre
 })
 
 test('[RES-129] a text that no YAML reads is looked through at once, whatever it is made of', () => {
-  for (const part of ['a', 'password', '-----BEGIN ', '-----BEGIN A', 'a:/', 'a://', 'a:\\', '"', '-', ' '])
-    expect(withoutSecrets(part.repeat(250_000 / part.length)).length).toBeGreaterThan(0)
+  for (const part of ['a', 'password', '-----BEGIN ', '-----BEGIN A', 'a:/', 'a://', 'a:\\', '"', '-', ' ']) {
+    const text = part.repeat(250_000 / part.length)
+    expect([part, withoutSecrets(text)]).toEqual([part, part === 'password' ? '(hidden)' : text])
+  }
 })

@@ -77,22 +77,23 @@ const columns = {
 
 const instantOf = (text: string | undefined): Date | undefined => (text === undefined ? undefined : new Date(text))
 
-/** A page of the log, newest first. Page and total are read in ways of their own: it is the longest list of all. */
+/** Entries of the log, newest first. */
+export const auditRows = (db: Executor, companyId: string, filter: AuditFilter, range: RowRange): Promise<AuditRow[]> =>
+  db
+    .select(columns)
+    .from(auditLog)
+    // An array is looked up one by one, where a plan for `in (select …)` may read the whole log.
+    .where(sql`${auditLog.id} = any(array(${idsOf(companyId, filter, range)}))`)
+    .orderBy(desc(auditLog.createdAt), desc(auditLog.position))
+
+/** A page of the log. Page and total are read in ways of their own: it is the longest list of all. */
 export async function readAudit(
   db: Executor,
   companyId: string,
   filter: AuditFilter,
   range: RowRange,
 ): Promise<{ readonly rows: readonly AuditRow[]; readonly total: number }> {
-  const [rows, total] = await Promise.all([
-    db
-      .select(columns)
-      .from(auditLog)
-      // An array is looked up one by one, where a plan for `in (select …)` may read the whole log.
-      .where(sql`${auditLog.id} = any(array(${idsOf(companyId, filter, range)}))`)
-      .orderBy(desc(auditLog.createdAt), desc(auditLog.position)),
-    countAudit(db, companyId, filter),
-  ])
+  const [rows, total] = await Promise.all([auditRows(db, companyId, filter, range), countAudit(db, companyId, filter)])
   return { rows, total }
 }
 

@@ -12,7 +12,7 @@ export const people = (companyId: string): SQL => and(eq(users.companyId, compan
 
 // The table is named in full: a column of the only table of a select is rendered bare, which here would mean the
 // role's.
-const ROLES = sql<
+export const ROLES_OF_USER = sql<
   UserRow['roles']
 >`(select coalesce(json_agg(json_build_object('id', r.id, 'name', r.name) order by r.name), '[]')
   from user_roles ur join roles r on r.id = ur.role_id where ur.user_id = users.id)`
@@ -35,7 +35,7 @@ export const userCollection = collection({
   table: users,
   scope: ofCompany(users.companyId, PEOPLE),
   filters: { search: search(users.name, users.email) },
-  select: db => db.select({ user: users, roles: ROLES }).from(users),
+  select: db => db.select({ user: users, roles: ROLES_OF_USER }).from(users),
   order: [asc(sql`lower(${users.name})`), asc(users.id)],
   response: userResponse,
   present: presentUser,

@@ -3,7 +3,7 @@
 import { asc, desc, eq, sql } from 'drizzle-orm'
 import { assignablePermissions, wildcard } from '../../identity/permission-keys.ts'
 import { rolesFor } from '../../identity/role-list.ts'
-import { people } from '../../identity/user-list.ts'
+import { people, ROLES_OF_USER } from '../../identity/user-list.ts'
 import { invitations, roles, teams, users } from '../../platform/db/schema-identity.ts'
 import { MEMBERS } from '../../teams/teams.ts'
 import { matchesFilter, parseFilter } from '../address/filter-language.ts'
@@ -15,10 +15,6 @@ const WINDOW = 60
 /** The first by name: others are found over the API. */
 const READ_MAX = 5_000
 
-const ROLES = sql<
-  Named[]
->`(select coalesce(json_agg(json_build_object('id', r.id, 'name', r.name) order by r.name), '[]')
-  from user_roles ur join roles r on r.id = ur.role_id where ur.user_id = users.id)`
 const TEAMS = sql<
   Named[]
 >`(select coalesce(json_agg(json_build_object('id', t.id, 'name', t.name) order by lower(t.name)), '[]')
@@ -28,7 +24,13 @@ const HAS_SECOND_FACTOR = sql<boolean>`exists (select 1 from user_second_factors
 
 async function allPeople({ hub, companyId }: ViewContext): Promise<PersonRow[]> {
   const rows = await hub.database.db
-    .select({ user: users, roles: ROLES, teams: TEAMS, lastSeen: LAST_SEEN, hasSecondFactor: HAS_SECOND_FACTOR })
+    .select({
+      user: users,
+      roles: ROLES_OF_USER,
+      teams: TEAMS,
+      lastSeen: LAST_SEEN,
+      hasSecondFactor: HAS_SECOND_FACTOR,
+    })
     .from(users)
     .where(people(companyId))
     .orderBy(asc(sql`lower(${users.name})`), asc(users.id))

@@ -1,7 +1,6 @@
 // One resource of any kind: its fields, what is wrong with it, what it is made of, what was last done with it.
 
-import { sql } from 'drizzle-orm'
-import type { AuditChanges } from '../../platform/db/schema-identity.ts'
+import { auditRows } from '../../audit/audit-list.ts'
 import { conditionsOf } from '../../resources/conditions.ts'
 import type { Kind } from '../../resources/kind.ts'
 import { pathsOf } from '../../resources/resource-paths.ts'
@@ -39,18 +38,14 @@ async function inBothLanguages({ hub, companyId }: ViewContext, kind: Kind, id: 
   )
 }
 
-type AuditRow = { id: string; created_at: string; actor_name: string | null; action: string; changes: AuditChanges }
-
 async function changesOf({ hub, companyId, may }: ViewContext, kind: Kind, id: string) {
   if (!may('audit.view')) return null
-  const rows = await hub.database.db.execute<AuditRow>(sql`
-    select id, created_at, actor_name, action, changes from audit_log
-    where company_id = ${companyId} and subject_type = ${kind.info.kind} and subject_id = ${id}
-    order by created_at desc, position desc limit ${CHANGES_SHOWN}`)
+  const subject = { subjectType: kind.info.kind, subjectId: id }
+  const rows = await auditRows(hub.database.db, companyId, subject, { limit: CHANGES_SHOWN, offset: 0 })
   return rows.map(
     (row): ResourceChange => ({
-      ...{ id: row.id, actor: row.actor_name, action: row.action, fields: Object.keys(row.changes) },
-      atMs: new Date(row.created_at).getTime(),
+      ...{ id: row.id, actor: row.actorName, action: row.action, fields: Object.keys(row.changes) },
+      atMs: row.createdAt.getTime(),
     }),
   )
 }

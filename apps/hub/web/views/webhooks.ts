@@ -13,6 +13,8 @@ import { askedOffset, type View } from './view.ts'
 const WINDOW = 60
 /** The first by name: others are found over the API. */
 const READ_MAX = 1_000
+/** So many of the newest deliveries are counted and shown: the page looks every two seconds. */
+const DELIVERIES_MAX = 10_000
 
 const toRow = (row: typeof webhooks.$inferSelect): WebhookRow => ({
   ...{ id: row.id, name: row.name, url: row.url, events: row.events ?? [] },
@@ -55,7 +57,7 @@ export const webhookView: View<WebhookView> = {
           .where(and(eq(webhooks.id, id), eq(webhooks.companyId, companyId)))
       : []
     if (!row) throw notFound()
-    const offset = askedOffset(param('offset'))
+    const offset = Math.min(askedOffset(param('offset')), DELIVERIES_MAX - WINDOW)
     const sent = eq(notificationDeliveries.webhookId, id)
     const [deliveries, [counted]] = await Promise.all([
       db
@@ -65,7 +67,8 @@ export const webhookView: View<WebhookView> = {
         .orderBy(desc(notificationDeliveries.position))
         .limit(WINDOW)
         .offset(offset),
-      db.select({ total: sql<number>`count(*)::int` }).from(notificationDeliveries).where(sent),
+      db.execute<{ total: number }>(sql`select count(*)::int as total from (
+        select 1 from notification_deliveries where webhook_id = ${id} limit ${DELIVERIES_MAX}) x`),
     ])
     return {
       ...{ webhook: toRow(row), events: templateTypes, total: counted?.total ?? 0, offset },

@@ -4,11 +4,11 @@ import { isOlder } from '../../../../../core/agent/version.ts'
 import { isObject } from '../../../../../core/json-object.ts'
 import type { AgentState } from '../../../../../core/lifecycle/agent.ts'
 import { connectivitySql, isActiveDownAlert } from '../../../agents/connectivity-sql.ts'
+import { auditRows } from '../../../audit/audit-list.ts'
 import { differencesOf } from '../../../inventory/differences.ts'
 import { newestFacts } from '../../../inventory/inventory.ts'
 import type { CheckType } from '../../../platform/db/schema.ts'
 import { checks } from '../../../platform/db/schema.ts'
-import type { AuditChanges } from '../../../platform/db/schema-identity.ts'
 import { healthBlocks } from '../../../servers/health.ts'
 import { type AgentSays, type SaysRow, saysOf } from '../agent-says.ts'
 import { type DaySpan, dayOf, lastAtOf, metricsOfCheck, readDay } from '../check-day.ts'
@@ -211,8 +211,6 @@ type HistoryEntry = {
 }
 export type HistoryView = { readonly entries: readonly HistoryEntry[]; readonly isTruncated: boolean }
 
-type AuditRow = { id: string; created_at: string; actor_name: string | null; action: string; changes: AuditChanges }
-
 function textOf(value: unknown): string {
   if (value === null || value === undefined) return ''
   if (Array.isArray(value)) return value.map(textOf).join(', ')
@@ -224,15 +222,14 @@ export const serverHistoryView: View<HistoryView> = {
   permissions: [...keys.permissions, 'audit.view'],
   async make(context) {
     const { server } = await shownServer(context)
-    const rows = await context.hub.database.db.execute<AuditRow>(sql`
-      select id, created_at, actor_name, action, changes from audit_log
-      where company_id = ${context.companyId} and subject_type = 'server' and subject_id = ${server.id}
-      order by created_at desc, position desc limit ${ROWS_MAX}`)
+    const subject = { subjectType: 'server', subjectId: server.id }
+    const range = { limit: ROWS_MAX, offset: 0 }
+    const rows = await auditRows(context.hub.database.db, context.companyId, subject, range)
     return {
       entries: rows.map(row => ({
         id: row.id,
-        atMs: new Date(row.created_at).getTime(),
-        actor: row.actor_name,
+        atMs: row.createdAt.getTime(),
+        actor: row.actorName,
         action: row.action,
         changes: Object.entries(row.changes).map(([field, change]) => [field, textOf(change.old), textOf(change.new)]),
       })),

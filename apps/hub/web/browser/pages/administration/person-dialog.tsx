@@ -7,9 +7,9 @@ import { shellWords } from '../../../words/shell.ts'
 import { type ApiFault, type ApiResult, send } from '../../api.ts'
 import { Dialog } from '../../parts/dialog.tsx'
 import { DialogForm } from '../../parts/dialog-form.tsx'
-import { TextField } from '../../parts/field.tsx'
 import { textsOf } from '../../session.ts'
 import { CheckList } from './check-list.tsx'
+import { NameField } from './name-field.tsx'
 
 const t = textsOf(administrationWords)
 const shell = textsOf(shellWords)
@@ -57,14 +57,7 @@ export function PersonDialog({ person, view, onClose, onDone }: Props) {
       >
         {errorsOf => (
           <>
-            <TextField
-              label={t('name')}
-              isRequired
-              maxLength={255}
-              value={name}
-              onInput={setName}
-              errors={errorsOf('name')}
-            />
+            <NameField value={name} onInput={setName} errorsOf={errorsOf} />
             <CheckList
               label={t('roles')}
               choices={choicesOf(view.roles)}

@@ -10,12 +10,12 @@ import { ConfirmDialog } from '../../parts/confirm-dialog.tsx'
 import { Dialog } from '../../parts/dialog.tsx'
 import { DialogForm } from '../../parts/dialog-form.tsx'
 import { Fault } from '../../parts/fault.tsx'
-import { TextField } from '../../parts/field.tsx'
 import { Skeleton } from '../../parts/skeleton.tsx'
 import { type Column, Table } from '../../parts/table.tsx'
 import { may, textsOf } from '../../session.ts'
 import { usePageView } from '../../view.ts'
 import { CheckList } from './check-list.tsx'
+import { NameField } from './name-field.tsx'
 import { EVERYTHING, groupsOf } from './permission-groups.ts'
 import './administration.css'
 
@@ -119,14 +119,7 @@ function RoleDialog({ role, keys, isShown, onClose, onDone }: DialogProps) {
       >
         {errorsOf => (
           <>
-            <TextField
-              label={t('name')}
-              isRequired
-              maxLength={255}
-              value={name}
-              onInput={setName}
-              errors={errorsOf('name')}
-            />
+            <NameField value={name} onInput={setName} errorsOf={errorsOf} />
             {lists}
             {errorsOf('permissions').map(error => (
               <p class="fault" key={error}>

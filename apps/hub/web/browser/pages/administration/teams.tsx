@@ -8,9 +8,9 @@ import { NOTHING } from '../../format.ts'
 import { ConfirmDialog } from '../../parts/confirm-dialog.tsx'
 import { Dialog } from '../../parts/dialog.tsx'
 import { DialogForm } from '../../parts/dialog-form.tsx'
-import { TextField } from '../../parts/field.tsx'
 import { type Column, Table } from '../../parts/table.tsx'
 import { may, textsOf } from '../../session.ts'
+import { NameField } from './name-field.tsx'
 
 const t = textsOf(administrationWords)
 const shell = textsOf(shellWords)
@@ -80,16 +80,7 @@ function ActDialog({ act: { kind, team }, onClose, onDone }: ActProps) {
   return (
     <Dialog title={team === null ? t('add_team') : t('edit_of', { name: team.name })} onClose={onClose}>
       <DialogForm act={shell('save')} onSend={act} onCancel={onClose} onDone={done}>
-        {errorsOf => (
-          <TextField
-            label={t('name')}
-            isRequired
-            maxLength={255}
-            value={name}
-            onInput={setName}
-            errors={errorsOf('name')}
-          />
-        )}
+        {errorsOf => <NameField value={name} onInput={setName} errorsOf={errorsOf} />}
       </DialogForm>
     </Dialog>
   )

@@ -10,6 +10,7 @@ import { DialogForm } from '../../parts/dialog-form.tsx'
 import { SelectField, TextField } from '../../parts/field.tsx'
 import { textsOf } from '../../session.ts'
 import { CheckList } from './check-list.tsx'
+import { NameField } from './name-field.tsx'
 
 const t = textsOf(administrationWords)
 const shell = textsOf(shellWords)
@@ -59,14 +60,7 @@ export function WebhookDialog({ webhook, events, onClose, onDone }: Props) {
       <DialogForm act={shell('save')} onSend={save} onCancel={onClose}>
         {errorsOf => (
           <>
-            <TextField
-              label={t('name')}
-              isRequired
-              maxLength={255}
-              value={draft.name}
-              onInput={name => change({ name })}
-              errors={errorsOf('name')}
-            />
+            <NameField value={draft.name} onInput={name => change({ name })} errorsOf={errorsOf} />
             <TextField
               label={t('url')}
               type="url"
