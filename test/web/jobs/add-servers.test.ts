@@ -97,6 +97,8 @@ describe('the wizard', () => {
     const command = page.getByRole('region', { name: '3. Run this on each server' }).getByRole('code')
     const key = /lic_\w+/.exec((await command.textContent()) ?? '')?.[0] ?? ''
     expect(await command.textContent()).toContain('sudo ./agent install --collector-url')
+    // The address of this site is of its own host, which the command would not say on another.
+    await page.getByText('is of the host of the collector alone').waitFor()
     await countsBecome(page, { Waiting: 11, Enrolled: 0, Reporting: 0, Refused: 0 })
 
     const joined = await Promise.all(names.slice(0, 9).map(name => enroll(key, name)))
