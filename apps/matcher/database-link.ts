@@ -33,6 +33,8 @@ export class DatabaseLink {
   readonly updater: Updater
   private current: OpenAdvisories | null
   private currentFile: string | null
+  /** When the import was whose rejected records are counted, by source. */
+  private readonly countedImports = new Map<string, number>()
 
   /** Opens the version that the state has in use, and tells the state of it. */
   constructor(private readonly parts: LinkParts) {
@@ -135,7 +137,9 @@ export class DatabaseLink {
       metrics.dbAge.set({ source }, fetched_at_ms === 0 ? -1 : age_seconds)
       metrics.dbFault.set({ source }, fault === null ? 0 : 1)
       metrics.dbRecords.set({ source }, records)
-      metrics.dbRejected.set({ source }, rejected)
+      if (this.countedImports.get(source) === fetched_at_ms) continue
+      metrics.dbRejected.inc({ source }, rejected)
+      this.countedImports.set(source, fetched_at_ms)
     }
   }
 }

@@ -41,13 +41,13 @@ function makers(registry: Registry) {
 }
 
 /** Of the database of vulnerabilities, by source. */
-const databaseMetrics = ({ gauge }: ReturnType<typeof makers>) => ({
+const databaseMetrics = ({ gauge, counter }: ReturnType<typeof makers>) => ({
   dbVersion: gauge('db_version', 'Version of the vulnerability database in use; 0: none.'),
   dbAge: gauge('db_age_seconds', 'Since a source of the database was last fetched; -1: never.', ['source']),
   dbFault: gauge('db_fault', '1 while a source is one that the last update did not take.', ['source']),
   dbImport: gauge('db_import_seconds', 'Time of the last import of a source.', ['source']),
   dbRecords: gauge('db_records', 'Records of a source.', ['source']),
-  dbRejected: gauge('db_rejected_total', 'Records of a source that could not be read at its last import.', ['source']),
+  dbRejected: counter('db_rejected_total', 'Records of a source that could not be read, by its imports.', ['source']),
 })
 
 /** Of hosts, findings, and events on their way to the hub. */

@@ -181,6 +181,7 @@ describe('what is shown', () => {
     for (const name of ['db_age_seconds', 'db_records', 'db_rejected_total', 'db_fault'])
       sample(name, '{source="debian"}')
     expect(text).toContain('# TYPE svc_matcher_db_import_seconds gauge')
+    expect(text).toContain('# TYPE svc_matcher_db_rejected_total counter')
     sample('feed_age_seconds')
     sample('hub_requests_total', '{code="200"}')
   })
