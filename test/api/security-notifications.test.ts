@@ -235,7 +235,7 @@ describe('what is told', () => {
     for (const hours of [1.1, 2, 9]) await noteDigests(at(midnight + hours * HOUR_MS))
     await tell()
     expect((await bells()).map(bell => [bell.type, bell.title])).toEqual([
-      ['security.digest.daily', 'Security today: 1 open findings, 0 of priority p1'],
+      ['security.digest.daily', 'Security today: 1 open finding, 0 of priority p1'],
     ])
     await noteDigests(at(midnight + 25.1 * HOUR_MS))
     await tell()

@@ -8,7 +8,7 @@ export const securityTexts: Readonly<Record<SecurityEventType, Readonly<Record<'
   'security.finding.p1_opened': {
     en: {
       title: '[P1] {vuln_id} on {server}',
-      body: '{count} findings of priority p1 are open, risk up to {risk}. Fixed in {fixed_version}. {link}',
+      body: '{count} {count|finding|findings} of priority p1 {count|is|are} open, risk up to {risk}. Fixed in {fixed_version}. {link}',
     },
     vi: {
       title: '[P1] {vuln_id} trên {server}',
@@ -17,7 +17,7 @@ export const securityTexts: Readonly<Record<SecurityEventType, Readonly<Record<'
   },
   'security.digest.daily': {
     en: {
-      title: 'Security today: {open} open findings, {p1} of priority p1',
+      title: 'Security today: {open} open {open|finding|findings}, {p1} of priority p1',
       body: 'p2: {p2}, p3: {p3}, p4: {p4}. Opened since yesterday: {opened}, resolved: {resolved}. Overdue: {overdue}. Servers without a scan for two days: {stale}. {link}',
     },
     vi: {
@@ -27,7 +27,7 @@ export const securityTexts: Readonly<Record<SecurityEventType, Readonly<Record<'
   },
   'security.sla.due_soon': {
     en: {
-      title: '{count} findings are due soon: {vuln_id}',
+      title: '{count} {count|finding|findings} {count|is|are} due soon: {vuln_id}',
       body: 'A quarter of the time is left on {server}, until {due_at}. Priority {priority}, fixed in {fixed_version}. {link}',
     },
     vi: {
@@ -37,7 +37,7 @@ export const securityTexts: Readonly<Record<SecurityEventType, Readonly<Record<'
   },
   'security.sla.overdue': {
     en: {
-      title: '{count} findings are overdue: {vuln_id}',
+      title: '{count} {count|finding|findings} {count|is|are} overdue: {vuln_id}',
       body: 'On {server}, due since {due_at}. Priority {priority}, fixed in {fixed_version}. {link}',
     },
     vi: {
@@ -47,7 +47,7 @@ export const securityTexts: Readonly<Record<SecurityEventType, Readonly<Record<'
   },
   'security.exception.requested': {
     en: {
-      title: '{requester} asks for an exception for {count} findings',
+      title: '{requester} asks for an exception for {count} {count|finding|findings}',
       body: 'As {exception_type}, until {expires_at}: {reason}. Somebody else must approve it. {link}',
     },
     vi: {
@@ -57,7 +57,7 @@ export const securityTexts: Readonly<Record<SecurityEventType, Readonly<Record<'
   },
   'security.exception.decided': {
     en: {
-      title: 'The exception for {count} findings is {exception_status}',
+      title: 'The exception for {count} {count|finding|findings} is {exception_status}',
       body: 'By {decider}. It was asked for by {requester}: {reason}. {link}',
     },
     vi: {
@@ -67,8 +67,8 @@ export const securityTexts: Readonly<Record<SecurityEventType, Readonly<Record<'
   },
   'security.exception.expiring': {
     en: {
-      title: 'The exception for {count} findings ends soon',
-      body: 'At {expires_at} they are open again: {reason}. {link}',
+      title: 'The exception for {count} {count|finding|findings} ends soon',
+      body: 'At {expires_at} {count|it is|they are} open again: {reason}. {link}',
     },
     vi: {
       title: 'Ngoại lệ cho {count} phát hiện sắp hết hạn',
@@ -76,13 +76,16 @@ export const securityTexts: Readonly<Record<SecurityEventType, Readonly<Record<'
     },
   },
   'security.exception.expired': {
-    en: { title: 'The exception for {count} findings is over', body: 'It ended at {expires_at}: {reason}. {link}' },
+    en: {
+      title: 'The exception for {count} {count|finding|findings} is over',
+      body: 'It ended at {expires_at}: {reason}. {link}',
+    },
     vi: { title: 'Ngoại lệ cho {count} phát hiện đã hết hạn', body: 'Kết thúc lúc {expires_at}: {reason}. {link}' },
   },
   'security.server.scan_stale': {
     en: {
       title: 'No scan of {server} for two days',
-      body: '{count} scan hosts are active and do not report; the last report came at {last_report_at}. {link}',
+      body: '{count} scan {count|host is active and does|hosts are active and do} not report; the last report came at {last_report_at}. {link}',
     },
     vi: {
       title: '{server} không được quét trong hai ngày',
@@ -100,11 +103,14 @@ export const securityTexts: Readonly<Record<SecurityEventType, Readonly<Record<'
     },
   },
   'security.secret.high_opened': {
-    en: { title: 'A secret was found on {server}', body: '{count} findings by {vuln_id}. {link}' },
+    en: { title: 'A secret was found on {server}', body: '{count} {count|finding|findings} by {vuln_id}. {link}' },
     vi: { title: 'Phát hiện bí mật trên {server}', body: '{count} phát hiện bởi {vuln_id}. {link}' },
   },
   'security.pii.bulk_found': {
-    en: { title: 'Personal data were found on {server}', body: '{count} findings by {vuln_id}. {link}' },
+    en: {
+      title: 'Personal data were found on {server}',
+      body: '{count} {count|finding|findings} by {vuln_id}. {link}',
+    },
     vi: { title: 'Phát hiện dữ liệu cá nhân trên {server}', body: '{count} phát hiện bởi {vuln_id}. {link}' },
   },
   'security.content.scope_changed': {
