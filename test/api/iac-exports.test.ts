@@ -123,6 +123,41 @@ test('[RES-127] what was exported plans to nothing although a server that it nam
   expect(written.errors[0].message).toContain('there is no server Đi')
 })
 
+test('[RES-127] what is called as the manifest of another one is exported by its id', async () => {
+  const company = await acme(hub)
+  const post = async (path: string, body: Json): Promise<Json> => (await company.call('POST', path, body)).body.data
+  const bind = await submit(hub, company, [
+    manifest(company.slug, 'subnet', 'office', { cidr: '10.30.0.0/24', name: 'Floor 1' }),
+    manifest(company.slug, 'server', 'db', { name: 'Database' }),
+  ])
+  expect((await applied(company, bind.id)).status).toBe('applied')
+  const subnet = await post('/subnets', { cidr: '10.31.0.0/24', name: 'office' })
+  const named = await post('/servers', { name: 'db', subnet_id: subnet.id })
+  const other = await post('/servers', { name: 'Other' })
+  const [bound] = (await company.call('GET', '/servers?search=Database')).body.data
+  const scope = { server_ids: [named.id, other.id, bound.id] }
+  await post('/monitoring/checks', { name: 'ssh', type: 'port', target: { port: 22, proto: 'tcp' }, scope })
+  await post('/connections', { source: { kind: 'server', id: other.id }, target: { kind: 'server', id: named.id } })
+  const exported: Json[] = []
+  for (const kind of ['server', 'check', 'connection', 'subnet'])
+    exported.push(...(await company.call('GET', `/iac/export/${kind}`)).body.data)
+  const texts = exported.map(({ contents }) => contents).join('')
+  expect(texts).toContain(subnet.id)
+  expect(texts.split(named.id).length - 1).toBe(2)
+  const run = await submit(hub, company, exported)
+  expect(run.errors).toEqual([])
+  expect(run.items.map((item: Json) => [item.kind, item.action, item.diff])).toEqual(
+    run.items.map((item: Json) => [item.kind, 'none', []]),
+  )
+  // A change beside it leaves what is named by its id.
+  const check = exported.find(({ path }) => path.startsWith('check/'))
+  const changed = { ...check, contents: check?.contents.replace('port: 22', 'port: 2222') }
+  const second = await submit(hub, company, [changed])
+  expect((await applied(company, second.id)).status).toBe('applied')
+  const [kept] = (await company.call('GET', '/monitoring/checks')).body.data
+  expect([kept.target.port, [...kept.scope.server_ids].sort()]).toEqual([2222, [...scope.server_ids].sort()])
+})
+
 test('[RES-127] the character that stands for what is no UTF-8 is exported as its escape, which can be read', async () => {
   const company = await acme(hub)
   const texts = { description: 'a\ufffdb: "c" \\ d', tags: ['\ufffd'] }

@@ -1,12 +1,14 @@
 // What exists as manifests (resources.md §6): planning them right away changes nothing.
 import { sql } from 'drizzle-orm'
 import { conventionalPath, isSlug, slugFrom } from '../../../core/iac/manifest-path.ts'
+import type { Unchecked } from '../../../core/json-object.ts'
 import { kinds } from '../kinds.ts'
 import { notFound } from '../platform/http/api-error.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { manifestKind, manifestKindOfResource, manifestKinds } from './kinds/all-manifest-kinds.ts'
-import type { Existing, ExportFilter, ManifestKind, Named, Range, Reading } from './kinds/manifest-kind.ts'
+import type { Existing, ExportFilter, ManifestKind, Named, Range, Reading, Reference } from './kinds/manifest-kind.ts'
 import { bindingsOf } from './match-existing.ts'
+import { type IdFinder, idsInPlace } from './resolve-names.ts'
 import { manifestYaml } from './write-manifest-yaml.ts'
 
 const STEP = 5_000
@@ -82,18 +84,40 @@ async function slugOfCompany({ db, companyId }: Reading): Promise<string> {
   return row?.slug ?? ''
 }
 
+/** A spec with the ids of what its names would mean something else than. */
+function withIds(spec: Unchecked, references: readonly Reference[], idInPlace: IdFinder): Unchecked {
+  const said = structuredClone(spec)
+  for (const { kind, name, at } of references) {
+    const id = idInPlace(kind, name)
+    const last = at.at(-1)
+    if (id === undefined || last === undefined) continue
+    const holder: unknown = at.slice(0, -1).reduce((whole: unknown, key) => Object(whole)[key], said)
+    Reflect.set(Object(holder), last, id)
+  }
+  return said
+}
+
 async function manifestsOf(
   reading: Reading,
   kind: ManifestKind,
   shown: readonly Existing[],
   taken: Taken,
 ): Promise<Exported[]> {
-  const [slugs, company] = await Promise.all([slugsOf(reading, kind, shown, taken), slugOfCompany(reading)])
-  return shown.map(existing => {
+  const referring = shown.map(existing => ({ existing, references: kind.referencesOf(existing.spec) }))
+  const [slugs, company, idInPlace] = await Promise.all([
+    slugsOf(reading, kind, shown, taken),
+    slugOfCompany(reading),
+    idsInPlace(
+      reading,
+      referring.flatMap(each => each.references),
+    ),
+  ])
+  return referring.map(({ existing, references }) => {
     const name = slugs.get(existing.id) ?? existing.id
+    const spec = withIds(specOf(kind, existing, name), references, idInPlace)
     return {
       path: conventionalPath({ kind: kind.kind, company, name }),
-      contents: manifestYaml({ kind: kind.kind, company, name, spec: specOf(kind, existing, name) }),
+      contents: manifestYaml({ kind: kind.kind, company, name, spec }),
     }
   })
 }

@@ -1,10 +1,11 @@
-// What names in manifests mean: the slug of a manifest, else the display name of a resource, in one company. Names of
-// what the same run is about to make are known too.
+// What names in manifests mean: the slug of a manifest, else the display name of a resource, else its id, in one
+// company. Names of what the same run is about to make are known too.
 import { eq, sql } from 'drizzle-orm'
 import { iacBindings } from '../platform/db/schema-iac.ts'
+import { isUuid } from '../platform/http/request-schema.ts'
 import { manifestKind, manifestKindOfResource } from './kinds/all-manifest-kinds.ts'
 import type { Named, NameFinder, Reading, Reference } from './kinds/manifest-kind.ts'
-import { namedAs, partName } from './kinds/names-by-id.ts'
+import { idsByName, namedAs, partName } from './kinds/names-by-id.ts'
 
 type Found = { readonly id: string | null; readonly name: string }
 
@@ -30,14 +31,15 @@ async function namesOfKind(
   // What no manifest makes by itself, such as a team or a part, has a name all the same.
   if (definition === null) return namedAs(reading, kind, names)
   const bound = await boundIds(reading, definition.kind, names)
-  const rows = await definition.names(reading, { ids: [...bound.values()], names })
+  const rows = await definition.names(reading, { ids: [...bound.values(), ...names.filter(isUuid)], names })
   const byId = new Map(rows.map(row => [row.id, row]))
   // Several may have one name in another case, such as rules: the one that is called exactly so is meant.
   const byName = new Map(rows.map(row => [row.name.toLowerCase(), row]))
   const byExactName = new Map(rows.map(row => [row.name, row]))
   return new Map(
     names.flatMap(name => {
-      const row = byId.get(bound.get(name) ?? '') ?? byExactName.get(name) ?? byName.get(name.toLowerCase())
+      const called = name.toLowerCase()
+      const row = byId.get(bound.get(name) ?? '') ?? byExactName.get(name) ?? byName.get(called) ?? byId.get(called)
       return row === undefined ? [] : [[name, row] as const]
     }),
   )
@@ -80,4 +82,21 @@ export async function findNames(
     if (found === undefined) return made.get(madeKey(kind, name)) ?? null
     return { ...found, name: nameAfter(reading, renames, kind, found.name) }
   }
+}
+
+export type IdFinder = (kind: string, name: string) => string | undefined
+
+/**
+ * Where a display name means another resource, since the manifest of that one is called so: the id that a manifest says
+ * in its place.
+ */
+export async function idsInPlace(reading: Reading, references: readonly Reference[]): Promise<IdFinder> {
+  const find = await findNames(reading, references, new Map())
+  const isOfAnother = ({ kind, name }: Reference): boolean => (find(kind, name)?.name ?? name) !== name
+  const ids = new Map<string, ReadonlyMap<string, string>>()
+  for (const [kind, misleading] of Map.groupBy(references.filter(isOfAnother), reference => reference.kind)) {
+    const resourceKind = manifestKind(kind)?.resourceKind ?? kind
+    ids.set(kind, await idsByName(reading, resourceKind, [...new Set(misleading.map(({ name }) => name))]))
+  }
+  return (kind, name) => ids.get(kind)?.get(name)
 }

@@ -34,7 +34,7 @@ const lowered = (name: string | null): string => (name ?? '').toLowerCase()
 
 /**
  * The resources of a kind that names mean, by the names; none of a kind that the hub does not know. A part may be named
- * alone while no other one has its name.
+ * alone while no other one has its name; and anything by its id.
  */
 export async function namedAs(
   reading: Reading,
@@ -46,7 +46,8 @@ export async function namedAs(
   const asked = sql`(select lower(asked) from jsonb_array_elements_text(${JSON.stringify(names)}::jsonb) asked)`
   const rows = await reading.db.execute<Row>(sql`
     select id, name, own, bound from ${namedOf(reading, info)}
-    where is_kept and (lower(name) in ${asked} or lower(own) in ${asked} or lower(bound) in ${asked})`)
+    where is_kept and (lower(name) in ${asked} or lower(own) in ${asked} or lower(bound) in ${asked}
+      or id = any(${uuidList(names.filter(isUuid))}::uuid[]))`)
   return new Map(
     names.flatMap(name => {
       const called = lowered(name)
@@ -54,10 +55,26 @@ export async function namedAs(
       const row =
         rows.find(each => lowered(each.bound) === called) ??
         rows.find(each => lowered(each.name) === called) ??
-        (alone.length === 1 ? alone[0] : undefined)
+        (alone.length === 1 ? alone[0] : undefined) ??
+        rows.find(each => each.id === called)
       return row ? [[name, { id: row.id, name: row.name }] as const] : []
     }),
   )
+}
+
+/** The ids of what is called exactly so, whatever manifests are called; of a name that several have, none. */
+export async function idsByName(
+  reading: Reading,
+  kind: string,
+  names: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const info = reading.hub.kinds.get(kind)
+  if (!info || names.length === 0) return new Map()
+  const rows = await reading.db.execute<{ name: string; id: string }>(sql`
+    select name, min(id::text) as id from ${namedOf(reading, info)}
+    where is_kept and name in (select jsonb_array_elements_text(${JSON.stringify(names)}::jsonb))
+    group by name having count(*) = 1`)
+  return new Map(rows.map(row => [row.name, row.id]))
 }
 
 export async function namesById(
