@@ -8,7 +8,7 @@ import type { Unchecked } from '../../../core/json-object.ts'
 import { addressNumber, familyOf, numberAddress } from '../../../core/network/address-range.ts'
 import type { Hub } from '../hub-context.ts'
 import { fixedStatement } from '../platform/db/fixed-statement.ts'
-import { inTransaction, type Tx, together } from '../platform/db/transaction.ts'
+import { inTransaction, type Tx, together, uuidList } from '../platform/db/transaction.ts'
 import { Grouped } from '../platform/group-commit.ts'
 import { ApiError, invalidField } from '../platform/http/api-error.ts'
 import type { Language } from '../platform/http/api-texts.ts'
@@ -288,11 +288,12 @@ async function give(tx: Tx, companyId: string, turns: readonly Turn[], earlier: 
   await fetchKnown(tx, companyId, turns)
 }
 
-const MOVE_FREE_FROM = fixedStatement<'moved'>(
+/** By the ids too: of rows of JSON the planner expects so many that it would read all subnets there are. */
+const MOVE_FREE_FROM = fixedStatement<'ids' | 'moved'>(
   value => sql`
     update subnets s set free_from = m.free_from
     from jsonb_to_recordset(${value('moved')}::jsonb) as m (id uuid, free_from inet)
-    where s.id = m.id and s.free_from is distinct from m.free_from`,
+    where s.id = any(${value('ids')}::uuid[]) and s.id = m.id and s.free_from is distinct from m.free_from`,
 )
 
 /**
@@ -305,7 +306,7 @@ async function moveFreeFrom(tx: Tx, turns: readonly Turn[]): Promise<void> {
   for (const { subnet, freeFrom } of turns) if (freeFrom !== null) moved.set(subnet.id, freeFrom)
   if (moved.size === 0) return
   const rows = [...moved].map(([id, free_from]) => ({ id, free_from }))
-  await tx.db.execute(MOVE_FREE_FROM({ moved: JSON.stringify(rows) }))
+  await tx.db.execute(MOVE_FREE_FROM({ ids: uuidList(moved.keys()), moved: JSON.stringify(rows) }))
 }
 
 /** Each by itself, so that what refuses one does not touch the others. */
