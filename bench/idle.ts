@@ -1,7 +1,7 @@
 // What an all-in-one costs that has nothing to do but to watch its own host: CPU, wake-ups and memory, by process and
 // thread. Usage: bun bench/idle.ts [SECONDS] [SETTLE_SECONDS]. The site has its own agent, the matcher, and no database
 // of vulnerabilities; PostgreSQL and the agent, processes of their own, are counted beside it. Prints one JSON line.
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { startSiteProcess } from '../test/support/site.ts'
 import { memoryMb, rssMb, threadUse, usedBetween } from './process-cpu.ts'
 
@@ -48,9 +48,11 @@ try {
       rss_mb: rssMb(pid),
       ...memoryMb(pid),
       by_thread: Object.fromEntries(shown.map(thread => [thread.name, sumOf([thread])])),
+      // Workers of the database come and go.
       others: pids
-        .slice(1)
-        .map((other, index) => ({ name: nameOf(other), ...sumOf(used[index + 1]!), rss_mb: rssMb(other) })),
+        .map((other, index) => ({ other, sums: sumOf(used[index]!) }))
+        .filter(({ other }) => other !== pid && existsSync(`/proc/${other}`))
+        .map(({ other, sums }) => ({ name: nameOf(other), ...sums, rss_mb: rssMb(other) })),
     }),
   )
 } finally {

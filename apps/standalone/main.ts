@@ -14,11 +14,12 @@ import { loadSiteConfig, type SiteConfig, type SiteOptions } from './config.ts'
 import { openDataDir, reason, StartFault } from './data-dir.ts'
 import { checkAddress, freeAddress } from './ports.ts'
 import { type RunningSite, type SiteInfo, startSite } from './site.ts'
-import { giveBackStartPages } from './start-pages.ts'
+import { giveBackPages } from './program-pages.ts'
 
 const STOP_LIMIT_MS = 15_000
 /** By then the first samples are stored, and what the start compiled and read is not needed any more. */
 const START_PAGES_AFTER_MS = 30_000
+const PAGES_EVERY_MS = 20_000
 const MATCHER_LISTEN = '127.0.0.1:8084'
 const MATCHER_ADMIN_LISTEN = '127.0.0.1:8085'
 
@@ -181,7 +182,7 @@ async function main(): Promise<void> {
   if (isAsked) return
   if (options.readyFile) replaceFile(options.readyFile, `${JSON.stringify(running.facts, null, 2)}\n`)
   showSite(running.facts)
-  setTimeout(giveBackStartPages, START_PAGES_AFTER_MS)
+  setTimeout(giveBackPages, START_PAGES_AFTER_MS, PAGES_EVERY_MS)
 }
 
 try {
