@@ -127,7 +127,9 @@ async function byWords(db: Db, asked: Asked, words: readonly string[]): Promise<
 async function bySimilarity(db: Db, asked: Asked, q: string): Promise<Candidate[]> {
   if (q.length < 3) return []
   return db.transaction(async tx => {
-    await tx.execute(sql`select set_config('pg_trgm.word_similarity_threshold', ${String(SIMILARITY)}, true)`)
+    // Read from its beginning, the table has the same candidates each time, and those of the next page with them.
+    await tx.execute(sql`select set_config('pg_trgm.word_similarity_threshold', ${String(SIMILARITY)}, true),
+      set_config('synchronize_seqscans', 'off', true)`)
     const rows = await tx.execute<Candidate>(sql`${plannedAnew}
       select ${COLUMNS}, word_similarity(${q}, lower(d.name)) as similarity from search_documents d
       where ${among(asked)} and ${q} <% lower(d.name) limit ${CANDIDATES_MAX}`)
