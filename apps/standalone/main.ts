@@ -13,8 +13,8 @@ import { describeFault } from '../process/config-file.ts'
 import { loadSiteConfig, type SiteConfig, type SiteOptions } from './config.ts'
 import { openDataDir, reason, StartFault } from './data-dir.ts'
 import { checkAddress, freeAddress } from './ports.ts'
-import { type RunningSite, type SiteInfo, startSite } from './site.ts'
 import { giveBackPages } from './program-pages.ts'
+import { type RunningSite, type SiteInfo, startSite } from './site.ts'
 
 const STOP_LIMIT_MS = 15_000
 /** By then the first samples are stored, and what the start compiled and read is not needed any more. */

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { parse } from 'yaml'
+import { keptDescription } from '../../apps/hub/iac/description-html.ts'
 import { watchDrift } from '../../apps/hub/iac/drift.ts'
 import { countStatements } from '../support/count-statements.ts'
 import { type Json, TestHub } from './hub-harness.ts'
@@ -229,6 +230,15 @@ describe('what is refused', () => {
     expect(run.description).toBe(
       '<p>Why "<b>now</b>"</p><a>a</a><a href="https://example.com/?a=1&amp;b=&quot;2">b</a><a>c</a>',
     )
+  })
+
+  test('[RES-147] what looks like markup of any length is read once: a hub that tried it in every way would stand still', () => {
+    const longest = 20_000
+    for (const filling of [' ', '\t ', '/', ' /', ' a', ' a="', " '", ' href'])
+      for (const tag of ['<a', '</a', '<b', '<', '<script', '<!--']) {
+        const text = (tag + filling.repeat(longest)).slice(0, longest)
+        for (let round = 0; round < 50; round++) expect(keptDescription(text)).not.toContain('<script')
+      }
   })
 })
 

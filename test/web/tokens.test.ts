@@ -147,7 +147,10 @@ describe('an invitation', () => {
     expect([short.status, (await short.text()).includes('at least 12')]).toEqual([422, true])
     const differ = await post('/invitation', { token, name: 'Ada', password, again: `${password}!` })
     expect(differ.status).toBe(422)
-    const joined = await post('/invitation', { token, name: 'Ada L.', password, again: password })
+    const before = await logIn(hub.url, (await newPerson(hub, tenant.companyId)).email)
+    const joined = await post('/invitation', { token, name: 'Ada L.', password, again: password }, before.cookie)
+    // The browser is another person's from now on.
+    expect((await get('/api/v1/me', before.cookie)).status).toBe(401)
     expect([joined.status, joined.headers.get('location')]).toEqual([303, '/'])
     const cookie = (joined.headers.get('set-cookie') ?? '').split(';')[0] ?? ''
     const me: Json = await (await get('/api/v1/me', cookie)).json()

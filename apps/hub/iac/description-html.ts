@@ -5,7 +5,8 @@ const ALLOWED = new Set(['p', 'br', 'b', 'i', 'ul', 'ol', 'li', 'a', 'code', 'pr
 /** Elements whose text is none of the description. */
 const DROPPED =
   /<(script|style|iframe|object|embed|template|noscript|svg|math|textarea|title)\b[\s\S]*?(?:<\/\1\s*>|$)/gi
-const TOKEN = /<!--[\s\S]*?(?:-->|$)|<(\/?)([a-zA-Z][a-zA-Z0-9]*)((?:\s+|\/)(?:[^<>"']|"[^"]*"|'[^']*')*)?>|[^<]+|</g
+/** Where attributes begin there is one way to read what follows: a thousand blanks are not tried in a thousand ways. */
+const TOKEN = /<!--[\s\S]*?(?:-->|$)|<(\/?)([a-zA-Z][a-zA-Z0-9]*)([\s/](?:[^<>"']|"[^"]*"|'[^']*')*)?>|[^<]+|</g
 const HREF = /\bhref\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'<>]+))/i
 
 const escaped = (text: string): string =>

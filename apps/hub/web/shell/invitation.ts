@@ -10,10 +10,9 @@ import type { RequestMeta } from '../../platform/http/pipeline.ts'
 import { say } from '../words/forms.ts'
 import type { WebLanguage } from '../words/words.ts'
 import { readForm } from './form.ts'
-import { brand, html, pageResponse, redirect } from './html.ts'
-import { languageOf } from './login.ts'
+import { brand, html, pageResponse } from './html.ts'
+import { languageOf, signIn } from './login.ts'
 import { visitorOf } from './page-visitor.ts'
-import { beginSession, sessionCookieHeader } from './sessions.ts'
 
 function gonePage(language: WebLanguage): Response {
   const title = say(language, 'invitation_gone_title')
@@ -90,6 +89,5 @@ export async function acceptedInvitation(hub: Hub, request: Request, requestMeta
   const user = await acceptInvitation(hub, link, { name: name || invited.email, password }, visitor)
   if (!user) return gonePage(language)
   if (user === 'login_taken') return refuse(say(language, 'invitation_taken'))
-  const cookie = sessionCookieHeader(await beginSession(hub, user, visitor), requestMeta.secure)
-  return redirect('/', { 'Set-Cookie': cookie })
+  return signIn(hub, request, requestMeta, user, '/')
 }
