@@ -174,6 +174,7 @@ async function main(): Promise<void> {
     withLocalAgent: options.localAgent,
     progress: part => line(`starting ${part}`),
     say: line,
+    isStopping: () => isAsked,
     onFailure: error => {
       line(`failed: ${error.message}; start again, nothing acknowledged is lost`)
       process.exit(70)

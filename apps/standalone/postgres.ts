@@ -32,6 +32,8 @@ const HERE = '/proc/self/cwd'
 type RunningPostgres = {
   /** The URL of the superuser: for preparing the database, not for the hub. */
   readonly url: string
+  /** Resolves when the server ends that nobody stopped, as one does that runs out of memory. */
+  readonly ended: Promise<void>
   stop(): Promise<void>
 }
 
@@ -202,9 +204,17 @@ export async function startPostgres(directory: string, password: string, logPath
       throw new Error(`cannot start PostgreSQL on ${directory}:\n${lastLines(logPath)}`)
     await Bun.sleep(10)
   }
+  let isStopping = false
+  const ended = Promise.withResolvers<void>()
+  const onExit = (): void => {
+    if (!isStopping) ended.resolve()
+  }
+  exited.then(onExit, onExit)
   return {
+    ended: ended.promise,
     url: `postgres://${USER}:${encodeURIComponent(password)}@127.0.0.1:${port}/postgres`,
     stop: async () => {
+      isStopping = true
       child.stdin?.end()
       await pTimeout(exited, { milliseconds: STOP_TIMEOUT_MS, fallback: () => null })
     },

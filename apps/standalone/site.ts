@@ -81,6 +81,8 @@ type SiteStart = {
   /** A line on the terminal. */
   readonly say: (line: string) => void
   readonly onFailure: (error: Error) => void
+  /** Whether the site was asked to end: a service manager may ask its PostgreSQL at the same time. */
+  readonly isStopping: () => boolean
 }
 
 /** Starts everything. Rejects, with all that was started stopped again, when a part cannot start. */
@@ -218,7 +220,7 @@ const errorsOf = (failure: unknown): unknown[] =>
 
 /** Starts PostgreSQL; resolves to the address under which the hub has its own role. */
 async function startDatabase(
-  { dataDir, progress }: SiteStart,
+  { dataDir, progress, onFailure, isStopping }: SiteStart,
   secrets: Secrets,
   started: AsyncDisposableStack,
 ): Promise<string> {
@@ -226,6 +228,9 @@ async function startDatabase(
   const log = dataDir.of('logs', 'postgres.log')
   const postgres = await startPostgres(dataDir.of('postgres'), secrets.postgres_password!, log)
   started.defer(() => postgres.stop())
+  void postgres.ended.then(() => {
+    if (!isStopping()) onFailure(new Error(`PostgreSQL ended; ${log} says why`))
+  })
   return makeHubRole(postgres.url, secrets.database_password!)
 }
 

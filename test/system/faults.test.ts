@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } 
 import { join } from 'node:path'
 import { commandOf } from '../support/executable.ts'
 import { newTempDir, type SiteProcess, startSiteProcess } from '../support/site.ts'
+import { until } from '../support/until.ts'
 
 const dir = newTempDir()
 let site: SiteProcess
@@ -109,4 +110,19 @@ test('a second start goes on where the first stopped: the same company, tokens t
   ])
   expect(twice.facts.company_id).not.toBe(first.company_id)
   expect(await twice.stop()).toBe(0)
+}, 120_000)
+
+test('where its PostgreSQL ends by itself the site ends too, says so, and goes on at its next start', async () => {
+  const dataDir = join(dir, 'without-postgres')
+  const start = () => startSiteProcess({ dataDir, args: ['--no-local-agent', '--no-matcher'] })
+  const first = await start()
+  const server = Number(readFileSync(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8').split('\n')[0])
+  process.kill(server, 'SIGKILL')
+  await until('the site to end', () => first.output().includes('PostgreSQL ended'))
+  expect(first.output()).toContain(`failed: PostgreSQL ended; ${join(dataDir, 'logs', 'postgres.log')} says why`)
+  expect(await first.stop()).toBe(70)
+  const second = await start()
+  expect((await fetch(`${second.facts.ops_url}/readyz`)).status).toBe(200)
+  expect(await second.stop()).toBe(0)
+  expect(second.output()).not.toContain('PostgreSQL ended')
 }, 120_000)
