@@ -1,6 +1,8 @@
 // What the page of a server is sent: to whom, of which company, and what it says where no collector is registered.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { watchDrift } from '../../apps/hub/iac/drift.ts'
 import { type Tenant, TestHub } from '../api/hub-harness.ts'
+import { acme, applied, manifest, submit } from '../api/iac-rig.ts'
 import type { Json } from '../support/site.ts'
 import { until } from '../support/until.ts'
 import { askView, logIn, newPerson, type Session } from './visitor.ts'
@@ -54,6 +56,25 @@ test('without the keys to see servers and their values nothing is sent; the hist
   expect((await ask(viewer, '-history')).status).toBe(403)
   const { entries } = await read(admin, '-history')
   expect(entries).toMatchObject([{ action: 'server.create' }])
+})
+
+test('[R-041] the head of a server says that a manifest is behind it, and where it differs', async () => {
+  const plain = await read(viewer, '')
+  const own = await acme(hub)
+  const run = await submit(hub, own, [manifest(own.slug, 'server', 'kept', { hostname: 'kept.test' })])
+  await applied(own, run.id)
+  const [kept] = (await own.call('GET', '/servers')).body.data
+  const reader = await logIn(hub.url, (await newPerson(hub, own.companyId, SEE)).email)
+  await watchDrift(hub.hub)
+  const same = await read(reader, '', kept.id)
+  expect((await own.call('PATCH', `/servers/${kept.id}`, { hostname: 'other.test' })).status).toBe(200)
+  await watchDrift(hub.hub)
+  expect([plain.drift, same.drift]).toEqual([null, []])
+  const drift = await until('the page is made anew', async () => {
+    const changed: Json = await read(reader, '', kept.id)
+    return changed.drift.length > 0 && changed.drift
+  })
+  expect(drift).toEqual([{ field: 'hostname', intended: 'kept.test', actual: 'other.test' }])
 })
 
 test('where no collector answers, a comparison and the days of checks do not say that there is nothing', async () => {

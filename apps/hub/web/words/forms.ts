@@ -9,8 +9,8 @@ const texts = {
   email: { en: 'E-mail', vi: 'E-mail' },
   password: { en: 'Password', vi: 'Mật khẩu' },
   sign_in_hint: {
-    en: 'No password, or lost? An operator of the hub sets one with “hub user password”. The first one of a site was shown on the terminal at its first start.',
-    vi: 'Chưa có hoặc quên mật khẩu? Người vận hành hub đặt lại bằng “hub user password”. Mật khẩu đầu tiên của hệ thống được hiển thị trên terminal khi khởi động lần đầu.',
+    en: 'No password, or lost? An operator of the hub sets one with “hub user password”. The first one of a site was shown on the terminal at its first start, or is in the file first-password of its data directory.',
+    vi: 'Chưa có hoặc quên mật khẩu? Người vận hành hub đặt lại bằng “hub user password”. Mật khẩu đầu tiên của hệ thống được hiển thị trên terminal khi khởi động lần đầu, hoặc nằm trong tệp first-password của thư mục dữ liệu.',
   },
   login_failed: { en: 'E-mail or password is wrong.', vi: 'E-mail hoặc mật khẩu không đúng.' },
   login_limited: {

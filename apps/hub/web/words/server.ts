@@ -25,6 +25,13 @@ export const serverWords = {
     vi: 'Máy chủ này đã bị xóa. Agent đã bị thu hồi; dữ liệu còn giữ đến khi xóa vĩnh viễn.',
   },
 
+  manifest: { en: 'A manifest says what this server is.', vi: 'Máy chủ này được khai báo bằng manifest.' },
+  drifted: {
+    en: 'It differs from its manifest: {fields}.',
+    vi: 'Máy chủ này khác với manifest: {fields}.',
+  },
+  drifted_field: { en: '{field} is {actual} instead of {intended}', vi: '{field} là {actual} thay vì {intended}' },
+
   silence: { en: 'Silence…', vi: 'Tắt tiếng…' },
   end_silence: { en: 'End the silence', vi: 'Bật lại thông báo' },
   end_silence_all: {

@@ -1,5 +1,6 @@
 // The head of a server's page: what it is, how it stands, what is silent about it and until when.
 import { sql } from 'drizzle-orm'
+import type { FieldDrift } from '../../../platform/db/schema-iac.ts'
 import { notFound } from '../../../platform/http/api-error.ts'
 import { askCollector, healthBlocks } from '../../../servers/health.ts'
 import { allServers, presentServer, type ServerRow } from '../../../servers/server-list.ts'
@@ -25,6 +26,8 @@ export type ServerHead = {
   readonly status: 'active' | 'maintenance' | 'decommissioned' | 'draft'
   readonly origin: 'manual' | 'iac' | 'agent'
   readonly isDeleted: boolean
+  /** Where it is no longer what its manifest says; null for one without. */
+  readonly drift: readonly FieldDrift[] | null
   readonly connectivity: 'online' | 'down' | 'unknown'
   readonly lastSeenAtMs: number | null
   readonly uptimeSeconds: number | null
@@ -105,6 +108,7 @@ export const serverView: View<ServerHead> = {
       status: server.status,
       origin: server.origin,
       isDeleted: server.deleted_at !== null,
+      drift: row.drift,
       connectivity: status?.state ?? block.connectivity,
       lastSeenAtMs: seenAtMs === 0 ? null : seenAtMs,
       uptimeSeconds: status?.metrics.uptime_seconds?.[0]?.value ?? null,

@@ -50,6 +50,18 @@ function Facts({ server }: { readonly server: ServerHead }) {
   )
 }
 
+const shown = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value ?? null))
+
+/** Whoever changes it by hand is to know that a manifest says otherwise. */
+function Manifest({ drift }: Pick<ServerHead, 'drift'>) {
+  if (drift === null) return null
+  if (drift.length === 0) return <p class="muted">{t('manifest')}</p>
+  const fields = drift.map(({ field, actual, intended }) =>
+    t('drifted_field', { field, actual: shown(actual), intended: shown(intended) }),
+  )
+  return <p class="banner text">{t('drifted', { fields: fields.join(', ') })}</p>
+}
+
 export function ServerHeadPart({ server, onChanged }: { readonly server: ServerHead; readonly onChanged: () => void }) {
   const { status, silence } = server
   return (
@@ -70,6 +82,7 @@ export function ServerHeadPart({ server, onChanged }: { readonly server: ServerH
         <NoticeLine onUndone={onChanged} />
       </div>
       {server.isDeleted ? <p class="banner">{t('deleted_text')}</p> : null}
+      <Manifest drift={server.drift} />
       {server.collector === 'unavailable' || server.collector === 'not_configured' ? (
         <p class="banner" role="status">
           {common(`collector_${server.collector}`)}
