@@ -84,6 +84,27 @@ test('[RES-077] without an integration there is nothing to read; a device that d
   expect(await codes()).toEqual(['device_unreachable'])
 })
 
+test('[RES-059] a path that begins with two slashes is a path of the device, and no name of another host', async () => {
+  const asked: string[] = []
+  const front = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    fetch: request => {
+      // The server of the test makes one slash of them.
+      asked.push(`${request.headers.get('Host')} ${new URL(request.url).pathname}`)
+      return new Response('nothing', { status: 404 })
+    },
+  })
+  try {
+    const own = `127.0.0.1:${front.port}`
+    const of = await device(`http://${own}//other.example:${web.port}/x/`)
+    expect((await synced(of)).error).toBe('the device has no Data Plane API of version 2 or 3')
+    expect(asked).toEqual([3, 2].map(version => `${own} /other.example:${web.port}/x/v${version}/info`))
+  } finally {
+    await front.stop(true)
+  }
+})
+
 test('[RES-078] a device is read, and what it has is drift until it is taken over', async () => {
   const { haproxy, listening } = await realHaproxy()
   try {

@@ -36,9 +36,10 @@ export async function callerOf(editor: Pick<Editor, 'hub'>, device: LoadBalancer
   if (!base || !resolved) throw new RunFailed('target_not_allowed')
   if ('fault' in resolved) throw new RunFailed(resolved.fault)
   const headers = headersOf(editor, device)
-  const prefix = base.pathname.replace(/\/+$/, '')
+  // Joined as text: a path that begins with two slashes would be another host's name where it is resolved.
+  const prefix = base.origin + base.pathname.replace(/\/+$/, '')
   return async (path, { method = 'GET', body } = {}) => {
-    const response = await callAddress(new URL(prefix + path, base), resolved.addresses[0] ?? '', {
+    const response = await callAddress(new URL(prefix + path), resolved.addresses[0] ?? '', {
       method,
       headers,
       timeoutMs: TIMEOUT_MS,
