@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { callsOf } from '../../apps/hub/dns/powerdns-api.ts'
 import { countStatements } from '../support/count-statements.ts'
 import { startNameServer } from '../support/name-server.ts'
 import { PowerDns } from '../support/powerdns.ts'
@@ -279,6 +280,50 @@ describe('PowerDNS', () => {
     const names = (await tenant.call('GET', at(of))).body.data.map((row: Json) => [row.name, row.type, row.ttl])
     expect(names).toContainEqual(['m', 'MX', 120])
     expect(names).toContainEqual(['kept', 'A', null])
+  })
+
+  test('[R-054] a name that becomes a CNAME, or no longer is one, is published', async () => {
+    const of = await published([A('y'), A('sw'), { name: 'sw', type: 'TXT', value: 'x' }])
+    expect((await run(of, { mode: 'publish' })).state).toBe('done')
+    const become = async (records: readonly Json[]) => {
+      const rows: Json[] = (await tenant.call('GET', at(of))).body.data
+      for (const { id } of rows.filter(({ name }) => name === 'sw')) await tenant.call('DELETE', at(of, id))
+      await tenant.call('POST', at(of), { records })
+    }
+    await become([{ name: 'sw', type: 'CNAME', value: 'y' }])
+    expect(await run(of, { mode: 'publish' })).toMatchObject({ state: 'done', error: null })
+    expect((await served(of)).filter(line => line.startsWith('sw.'))).toEqual([`sw.${of.name}. CNAME y.${of.name}.`])
+    await become([A('sw', '192.0.2.7'), { name: 'sw', type: 'TXT', value: 'z' }])
+    expect(await run(of, { mode: 'publish' })).toMatchObject({ state: 'done', error: null, result: { deleted: 1 } })
+    expect((await served(of)).filter(line => line.startsWith('sw.'))).toEqual([
+      `sw.${of.name}. A 192.0.2.7`,
+      `sw.${of.name}. TXT "z"`,
+    ])
+  })
+
+  test('[R-054] a call changes at most 100 sets, and all of a name, what goes before what comes', () => {
+    const set = (name: string, type: 'A' | 'CNAME') => ({ name, type, ttl: 60, values: ['192.0.2.1'] })
+    const names = Array.from({ length: 160 }, (_, index) => `n${index}`)
+    const calls = callsOf(
+      names.map(name => set(name, 'A')),
+      names.slice(5, 100).map(name => set(name, 'CNAME')),
+      'example.com',
+    )
+    expect(calls.map(call => call.length)).toEqual([100, 100, 55])
+    for (const call of calls)
+      for (const [name, patches] of Map.groupBy(call, each => each.name)) {
+        const isBoth = calls.flat().filter(each => each.name === name).length === 2
+        expect(patches.map(each => each.changetype)).toEqual(isBoth ? ['DELETE', 'REPLACE'] : ['REPLACE'])
+      }
+  })
+
+  test('[R-054] why the API refuses a change stands in the run', async () => {
+    const of = await published([{ name: 'held', type: 'CNAME', value: 'ns1' }])
+    const records = [{ content: `3 1 1 ${'ab'.repeat(32)}` }]
+    await pdns.replace(of.name, { name: `held.${of.name}.`, type: 'TLSA', ttl: 60, records })
+    const { state, error } = await run(of, { mode: 'publish' })
+    expect(state).toBe('failed')
+    expect(error).toStartWith(`the API answered 422: RRset held.${of.name}. IN CNAME: Conflicts`)
   })
 
   test('[RES-018] a wrong key fails the run, and no key stands in a run, an answer or the log', async () => {

@@ -12,6 +12,10 @@ import { RunFailed } from '../resources/runs.ts'
 import type { DnsZone } from './dns-zone.ts'
 
 const TIMEOUT_MS = 10_000
+const SETS_PER_CALL = 100
+
+/** Of what the API says of a refusal. */
+const REASON_MAX = 300
 
 /** A zone of ten thousand records. */
 const ANSWER_BYTES_MAX = 16 * 1024 * 1024
@@ -33,6 +37,15 @@ export type RecordSet = {
   readonly unreadable?: readonly string[]
 }
 
+/** A change of one set, as the API takes it. */
+type Patch = {
+  readonly name: string
+  readonly type: RecordType
+  readonly changetype: 'REPLACE' | 'DELETE'
+  readonly ttl?: number
+  readonly records?: readonly { readonly content: string; readonly disabled: boolean }[]
+}
+
 /** The first name server of a zone that can be written to; null for none. */
 export async function publisherOf(editor: Pick<Editor, 'hub' | 'companyId'>, zone: Pick<DnsZone, 'server_ids'>) {
   const [api] = await editor.hub.database.db.execute<Api>(sql`
@@ -40,6 +53,24 @@ export async function publisherOf(editor: Pick<Editor, 'hub' | 'companyId'>, zon
       and deleted_at is null and integration = 'powerdns'
       and id in (select jsonb_array_elements_text(${JSON.stringify(zone.server_ids)}::jsonb)::uuid) order by name limit 1`)
   return api ?? null
+}
+
+/** Null for what is no JSON. */
+function parsedBody(body: Buffer): Unchecked | null {
+  if (body.length === 0) return {}
+  try {
+    const parsed = parseForeignJson(body)
+    return isObject(parsed) ? parsed : {}
+  } catch {
+    return null
+  }
+}
+
+/** Why the API refuses, in its words: printable, cut, and without the key; nothing where it does not say. */
+function reasonOf(answer: Unchecked | null, key: string): string {
+  if (typeof answer?.error !== 'string') return ''
+  const text = answer.error.replaceAll(/[^\P{C} ]+/gu, ' ')
+  return `: ${(key === '' ? text : text.replaceAll(key, '***')).trim().slice(0, REASON_MAX)}`
 }
 
 /** One call of the API, connected to the address that was checked. Throws RunFailed. */
@@ -64,14 +95,10 @@ export async function callApi(
   }).catch(() => null)
   if (response === null) throw new RunFailed('the API does not answer')
   const body = await readBeginning(response, ANSWER_BYTES_MAX)
-  if (!response.ok) throw new RunFailed(`the API answered ${response.status}`)
-  if (body.length === 0) return {}
-  try {
-    const parsed = parseForeignJson(body)
-    return isObject(parsed) ? parsed : {}
-  } catch {
-    throw new RunFailed('the API answered no JSON')
-  }
+  const parsed = parsedBody(body)
+  if (!response.ok) throw new RunFailed(`the API answered ${response.status}${reasonOf(parsed, key)}`)
+  if (parsed === null) throw new RunFailed('the API answered no JSON')
+  return parsed
 }
 
 /** What the server has of the types that zones keep; signatures are its own affair. */
@@ -98,7 +125,7 @@ export function setsOf(answer: Unchecked, zoneName: string): RecordSet[] {
   })
 }
 
-export function patchOf(set: RecordSet, changetype: 'REPLACE' | 'DELETE', zoneName: string) {
+function patchOf(set: RecordSet, changetype: 'REPLACE' | 'DELETE', zoneName: string): Patch {
   const { name, type, ttl, values } = set
   const records = values.map(value => ({ content: type === 'TXT' ? quoteStrings(value) : value, disabled: false }))
   return {
@@ -107,6 +134,24 @@ export function patchOf(set: RecordSet, changetype: 'REPLACE' | 'DELETE', zoneNa
     changetype,
     ...(changetype === 'REPLACE' ? { ttl, records } : {}),
   }
+}
+
+/**
+ * What each call changes. Of a name, what goes stands before what comes and in the same call: the server takes no CNAME
+ * where another type still is, nor the other way round.
+ */
+export function callsOf(replaced: readonly RecordSet[], deleted: readonly RecordSet[], zoneName: string): Patch[][] {
+  const patches = [
+    ...deleted.map(set => patchOf(set, 'DELETE', zoneName)),
+    ...replaced.map(set => patchOf(set, 'REPLACE', zoneName)),
+  ]
+  const calls: Patch[][] = []
+  for (const ofName of Map.groupBy(patches, ({ name }) => name).values()) {
+    const call = calls.at(-1)
+    if (call && call.length + ofName.length <= SETS_PER_CALL) call.push(...ofName)
+    else calls.push(ofName)
+  }
+  return calls
 }
 
 export const keyOf = ({ name, type }: RecordSet): string => `${name} ${type}`

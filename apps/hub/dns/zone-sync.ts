@@ -9,12 +9,11 @@ import type { Editor } from '../resources/editor.ts'
 import type { KindInfo } from '../resources/kind-info.ts'
 import { RunFailed } from '../resources/runs.ts'
 import { type DnsZone, dnsZoneKind } from './dns-zone.ts'
-import { callApi, keyOf, patchOf, publisherOf, type RecordSet, setsOf } from './powerdns-api.ts'
+import { callApi, callsOf, keyOf, publisherOf, type RecordSet, setsOf } from './powerdns-api.ts'
 import { refuseUnsafe } from './unsafe-publish.ts'
 import { importZoneFile } from './zone-import.ts'
 import { verifyZone } from './zone-verify.ts'
 
-const SETS_PER_CALL = 100
 const CHANGES_SHOWN = 500
 
 async function intendedSets(editor: Editor, zone: DnsZone): Promise<RecordSet[]> {
@@ -61,14 +60,8 @@ async function publish(editor: Editor, zone: DnsZone, info: KindInfo, { dry_run,
   ].slice(0, CHANGES_SHOWN)
   if (dry_run === true) return { replaced: replaced.length, deleted: deleted.length, changes }
   if (force !== true) refuseUnsafe(intended, served)
-  const patches = [
-    ...replaced.map(set => patchOf(set, 'REPLACE', zone.name)),
-    ...deleted.map(set => patchOf(set, 'DELETE', zone.name)),
-  ]
-  for (let at = 0; at < patches.length; at += SETS_PER_CALL) {
-    const body = JSON.stringify({ rrsets: patches.slice(at, at + SETS_PER_CALL) })
-    await callApi(editor, api, zone, { method: 'PATCH', body })
-  }
+  for (const rrsets of callsOf(replaced, deleted, zone.name))
+    await callApi(editor, api, zone, { method: 'PATCH', body: JSON.stringify({ rrsets }) })
   const verified = await verifyZone(editor, zone, info)
   return { ...verified, replaced: replaced.length, deleted: deleted.length, changes }
 }
