@@ -55,6 +55,16 @@ test('[RES-100] every fact equals what openssl shows for the same file', () => {
   expect([chain(leaf.pem).leaf.keyType, chain(own.pem).leaf.keyType]).toEqual(['ec-p256', 'rsa-2048'])
 })
 
+test('[RES-097] [RES-100] a certificate is read although the platform cannot read its key', () => {
+  const maker = new CertificateMaker(join(folder, 'odd-keys'))
+  for (const key of ['rsa-pss', 'secp256k1', 'ed448'] as const) {
+    const odd = maker.make({ subject: `/CN=${key}.example.com`, sans: `DNS:${key}.example.com`, key })
+    const { leaf: facts } = chain(odd.pem + own.pem)
+    expect([facts.keyType, facts.sans]).toEqual(['unknown', [`${key}.example.com`]])
+    expect(facts.serial).toBe(openssl('x509', '-in', odd.certFile, '-noout', '-serial').trim().replace('serial=', ''))
+  }
+})
+
 test('[RES-101] a chain in wrong order is put in order, and says so', () => {
   const inOrder = chain(leaf.pem + between.pem + root.pem)
   expect([inOrder.orderFixed, inOrder.complete, inOrder.trusted, inOrder.problems]).toEqual([false, true, true, []])

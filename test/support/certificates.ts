@@ -9,7 +9,7 @@ type Wanted = {
   /** `DNS:a.example.com,IP:192.0.2.1` */
   readonly sans?: string
   readonly days?: number
-  readonly key?: 'ec' | 'rsa' | 'ed25519'
+  readonly key?: keyof typeof NEW_KEY
   readonly isAuthority?: boolean
   /** The certificate vouches for itself where none is given. */
   readonly issuer?: Issued
@@ -19,6 +19,9 @@ const NEW_KEY = {
   ec: ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1'],
   rsa: ['-newkey', 'rsa:2048'],
   ed25519: ['-newkey', 'ed25519'],
+  'rsa-pss': ['-newkey', 'rsa-pss', '-pkeyopt', 'rsa_keygen_bits:2048'],
+  secp256k1: ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:secp256k1'],
+  ed448: ['-newkey', 'ed448'],
 } as const
 
 export const openssl = (...args: readonly string[]): string =>

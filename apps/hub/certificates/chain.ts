@@ -1,6 +1,6 @@
 // What a certificate says, and what the certificates that are sent with it are worth: read from PEM by the
 // platform's own X.509 code (RFC 5280), chained by issuer and signature, judged against the roots that are trusted.
-import { createHash, createPrivateKey, X509Certificate } from 'node:crypto'
+import { createHash, createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { getCACertificates } from 'node:tls'
 import { parseAddress } from '../../../core/network/ip-address.ts'
 
@@ -17,7 +17,7 @@ export type CertificateInfo = {
   /** Host names and addresses that it is good for. */
   readonly sans: readonly string[]
   readonly commonName: string | null
-  /** `rsa-2048`, `ec-p256`, `ed25519`. */
+  /** `rsa-2048`, `ec-p256`, `ed25519`; `unknown` for a kind of key that the platform cannot read. */
   readonly keyType: string
   readonly signatureAlgorithm: string
   readonly notBefore: Date
@@ -67,8 +67,17 @@ const sansOf = ({ subjectAltName }: X509Certificate): string[] =>
 
 const CURVES: Readonly<Record<string, string>> = { prime256v1: 'p256', secp384r1: 'p384', secp521r1: 'p521' }
 
-function keyTypeOf({ publicKey }: X509Certificate): string {
-  const { asymmetricKeyType = 'unknown', asymmetricKeyDetails } = publicKey
+/** The key that a certificate is for; null where the platform cannot read it (RSA-PSS, secp256k1, Ed448). */
+function publicKeyOf(certificate: X509Certificate): KeyObject | null {
+  try {
+    return certificate.publicKey
+  } catch {
+    return null
+  }
+}
+
+function keyTypeOf(certificate: X509Certificate): string {
+  const { asymmetricKeyType = 'unknown', asymmetricKeyDetails } = publicKeyOf(certificate) ?? {}
   if (asymmetricKeyType === 'ec') {
     const curve = asymmetricKeyDetails?.namedCurve ?? 'unknown'
     return `ec-${CURVES[curve] ?? curve}`
