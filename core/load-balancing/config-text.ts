@@ -1,5 +1,7 @@
 // What the hub intends for a load balancer, as a configuration for people, and for programs that pull it (resources.md
 // R-025). What a format cannot say stands in warnings; keys are never in it: certificates are named by files.
+import { parseHostName } from '../dns/domain-name.ts'
+import { isSitePath, parseHost } from '../proxies/site-fields.ts'
 
 export type ConfigMember = {
   readonly name: string
@@ -51,9 +53,41 @@ type Layer = 'http' | 'tcp' | 'udp'
 const layerOf = ({ protocol }: { readonly protocol: ConfigPool['protocol'] }): Layer =>
   protocol === 'https' ? 'http' : protocol
 
+/** The host of a rule in the form in which requests are compared with it, `*.` before it or not; null for none. */
+export function parseRuleHost(text: string): string | null {
+  const name = parseHostName(text.replace(/^\*\./, ''))
+  return name === null ? null : text.startsWith('*.') ? `*.${name}` : name
+}
+
+/** What a health check may ask for: nothing in it ends a word or a line of a configuration. */
+export const isCheckPath = (text: string): boolean => /^\/[\x21\x24-\x26\x28-\x5b\x5d-\x7e]*$/.test(text)
+
+/** The second look: of what is stored nothing becomes text that has not the form which is asked for at a request. */
+function withSafeRules(server: ConfigVirtualServer, warnings: string[]): ConfigVirtualServer {
+  const rules = server.rules.flatMap((rule, index) => {
+    const host = rule.host === null ? null : parseRuleHost(rule.host)
+    const isSafe = (rule.host === null || host !== null) && (rule.path_prefix === null || isSitePath(rule.path_prefix))
+    if (isSafe) return [{ ...rule, host }]
+    warnings.push(`${server.name}: rule ${index + 1} is left out, for a value of it cannot stand in a configuration`)
+    return []
+  })
+  return { ...server, rules }
+}
+
+function withSafeValues(pool: ConfigPool, warnings: string[]): ConfigPool {
+  const { name, health_check: check } = pool
+  if (!isCheckPath(check.path)) warnings.push(`${name}: its health check asks for /, for its path cannot stand here`)
+  const members = pool.members.map(member => {
+    const address = member.address === null ? null : parseHost(member.address)
+    if (address === null) warnings.push(`${name}: ${member.name} has no address`)
+    return { ...member, address }
+  })
+  return { ...pool, members, health_check: { ...check, path: isCheckPath(check.path) ? check.path : '/' } }
+}
+
 /**
  * Pools as what leads to them needs them: requests travel over tcp, so that a pool of tcp takes them too. A virtual
- * server that needs a pool otherwise than another one does is left out.
+ * server that needs a pool otherwise than another one does is left out, and so is what may not become text.
  */
 export function settled({ pools, virtualServers }: ConfigIntent): ConfigIntent & { readonly warnings: string[] } {
   const warnings: string[] = []
@@ -74,9 +108,12 @@ export function settled({ pools, virtualServers }: ConfigIntent): ConfigIntent &
     })
   const fitted = pools.map(pool => {
     const layer = layers.get(pool.id) ?? layerOf(pool)
-    return layer === layerOf(pool) ? pool : { ...pool, protocol: layer }
+    return withSafeValues(layer === layerOf(pool) ? pool : { ...pool, protocol: layer }, warnings)
   })
-  return { pools: fitted, virtualServers: virtualServers.filter(server => kept.includes(server)), warnings }
+  const settledServers = virtualServers
+    .filter(server => kept.includes(server))
+    .map(server => withSafeRules(server, warnings))
+  return { pools: fitted, virtualServers: settledServers, warnings }
 }
 
 export const hostPort = (address: string, port: number): string =>

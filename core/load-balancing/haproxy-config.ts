@@ -94,10 +94,7 @@ function backendLines(pool: ConfigPool, name: string, warnings: string[]): strin
   if (pool.persistence === 'cookie' && !isHttp(pool)) warnings.push(`${pool.name}: cookies are of http only`)
   for (const member of pool.members) {
     const { address } = member
-    if (address === null) {
-      warnings.push(`${pool.name}: ${member.name} has no address`)
-      continue
-    }
+    if (address === null) continue
     if (member.weight > WEIGHT_MAX) warnings.push(`${pool.name}: ${member.name} has a weight over ${WEIGHT_MAX}`)
     lines.push(memberLine({ ...member, address }, names.of(member.name), pool))
   }

@@ -1,4 +1,5 @@
 // A load balancer as a configuration of NGINX (https://nginx.org/en/docs/http/ngx_http_upstream_module.html).
+import { parseAddress } from '../network/ip-address.ts'
 import {
   type ConfigIntent,
   type ConfigMember,
@@ -37,7 +38,9 @@ function poolWarnings(pool: ConfigPool, isHashed: boolean): string[] {
     ...(pool.health_check.type === 'none' ? [] : [`${name}: health checks need NGINX Plus`]),
     ...(members.some(member => member.admin_state === 'draining') ? [`${name}: draining needs NGINX Plus; down`] : []),
     ...(isHashed && members.some(member => member.backup) ? [`${name}: a hash by source takes no backups`] : []),
-    ...members.flatMap(member => (member.address === null ? [`${name}: ${member.name} has no address`] : [])),
+    ...members
+      .filter(({ address }) => address !== null && parseAddress(address) === null)
+      .map(({ address }) => `${name}: NGINX does not start while ${address} does not resolve`),
   ]
 }
 
@@ -87,7 +90,7 @@ function httpServerLines(
   const places = placesOf(server, host).map(({ path, poolId }) => {
     const pool = pools.get(poolId ?? '')
     const scheme = pool?.protocol === 'https' ? 'https' : 'http'
-    return `    location ${path} { ${pool ? `proxy_pass ${scheme}://${names.get(pool.id)}` : 'return 503'}; }`
+    return `    location "${path}" { ${pool ? `proxy_pass ${scheme}://${names.get(pool.id)}` : 'return 503'}; }`
   })
   const listen = listenLines(server, host === null ? ' default_server' : '')
   return ['  server {', ...listen, `    server_name ${host ?? '_'};`, ...places, '  }']

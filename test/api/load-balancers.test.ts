@@ -380,6 +380,28 @@ describe('configuration', () => {
     expect((await config(of, 'haproxy')).sha256).not.toBe(sha256)
   })
 
+  test('[RES-025] a path of a rule or of a health check has no sign of a configuration', async () => {
+    const { of, vs, path } = await served([address(1)])
+    const one = at(of, 'virtual-servers', vs.id)
+    for (const path_prefix of ['/a;b', '/{x}', '/a#b', '/$x', '/status/{stub_status;}#']) {
+      const rules = [{ path_prefix, pool_id: vs.pool_id }]
+      expect(await faults('PATCH', one, { rules })).toEqual(['rules.0.path_prefix'])
+    }
+    expect(await faults('PATCH', path, { health_check: { path: '/a#b' } })).toEqual(['health_check.path'])
+  })
+
+  test('[RES-025] the host of a rule is kept as requests have it', async () => {
+    const { of, vs } = await served([address(1)])
+    const hosts = ['Bücher.Example.com.', '*.Example.net.', 'a.example.com']
+    const rules = hosts.map(host => ({ host, pool_id: vs.pool_id }))
+    const answer = await tenant.call('PATCH', at(of, 'virtual-servers', vs.id), { rules })
+    expect(answer.body.data.rules.map((rule: Json) => rule.host)).toEqual([
+      'xn--bcher-kva.example.com',
+      '*.example.net',
+      'a.example.com',
+    ])
+  })
+
   test('[RES-025] what NGINX cannot say stands in warnings', async () => {
     const { of, pool } = await served(members, { health_check, persistence: 'cookie' })
     const udp = await made(at(of, 'pools'), { name: 'dns', protocol: 'udp', members: [address(3, { port: 53 })] })

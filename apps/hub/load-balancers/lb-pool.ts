@@ -2,6 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { sql } from 'drizzle-orm'
 import { jsonb, text as textColumn, uuid as uuidColumn } from 'drizzle-orm/pg-core'
+import { isCheckPath } from '../../../core/load-balancing/config-text.ts'
 import { poolStates } from '../../../core/load-balancing/state-names.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { type Tx, uuidList } from '../platform/db/transaction.ts'
@@ -49,11 +50,9 @@ const USUAL_CHECK: HealthCheck = {
   interval_seconds: 10,
   timeout_seconds: 5,
 }
-/** A path goes into the text of a configuration, where a space or a quote would end it. */
+/** A path goes into the text of a configuration, where a space, a quote or a `#` would end it. */
 const checkFaults = ({ path }: Partial<HealthCheck>): ReadonlyMap<string, Words> | null =>
-  path === undefined || /^\/[\x21\x23-\x26\x28-\x5b\x5d-\x7e]*$/.test(path)
-    ? null
-    : new Map([['path', words('lb_path')]])
+  path === undefined || isCheckPath(path) ? null : new Map([['path', words('lb_path')]])
 
 const fields = {
   protocol: choiceField(protocols, { fallback: 'tcp', filter: true }),

@@ -2,9 +2,10 @@
 import { Type } from '@sinclair/typebox'
 import { sql } from 'drizzle-orm'
 import { uuid as uuidColumn } from 'drizzle-orm/pg-core'
-import { parseHostName } from '../../../core/dns/domain-name.ts'
+import { parseRuleHost } from '../../../core/load-balancing/config-text.ts'
 import { virtualServerStates } from '../../../core/load-balancing/state-names.ts'
 import { normalAddress } from '../../../core/network/cidr.ts'
+import { isSitePath } from '../../../core/proxies/site-fields.ts'
 import { addressFault } from '../network/subnet.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { type Tx, uuidList } from '../platform/db/transaction.ts'
@@ -43,21 +44,19 @@ const ruleSchema = Type.Object({
   pool_id: uuid(),
 })
 
-const isHost = (host: string): boolean => parseHostName(host.replace(/^\*\./, '')) !== null
-const isPathPrefix = (path: string): boolean => /^\/[\x21\x23-\x26\x28-\x5b\x5d-\x7e]*$/.test(path)
-
 function rulesFaults(rules: readonly Partial<Rule>[]): ReadonlyMap<string, Words> {
   const faults = new Map<string, Words>()
   for (const [index, { host, path_prefix }] of rules.entries()) {
-    if (typeof host === 'string' && host !== '' && !isHost(host)) faults.set(`${index}.host`, words('host_or_address'))
-    if (typeof path_prefix === 'string' && path_prefix !== '' && !isPathPrefix(path_prefix))
-      faults.set(`${index}.path_prefix`, words('lb_path'))
+    if (typeof host === 'string' && host !== '' && parseRuleHost(host) === null)
+      faults.set(`${index}.host`, words('host_or_address'))
+    if (typeof path_prefix === 'string' && path_prefix !== '' && !isSitePath(path_prefix))
+      faults.set(`${index}.path_prefix`, words('site_path'))
   }
   return faults
 }
 const normalRules = (rules: readonly Partial<Rule>[]) =>
   rules.map(({ host, path_prefix, pool_id }) => ({
-    host: host ? host.toLowerCase() : null,
+    host: host ? (parseRuleHost(host) ?? host) : null,
     path_prefix: path_prefix || null,
     pool_id,
   }))

@@ -303,8 +303,8 @@ const texts = {
     vi: 'phải là địa chỉ http hoặc https không chứa tên người dùng và mật khẩu',
   },
   lb_path: {
-    en: 'must be a path that begins with / and has no spaces or quotes',
-    vi: 'phải là đường dẫn bắt đầu bằng / và không có khoảng trắng hay dấu nháy',
+    en: 'must be a path that begins with / and has no spaces, quotes or #',
+    vi: 'phải là đường dẫn bắt đầu bằng / và không có khoảng trắng, dấu nháy hay #',
   },
   lb_either: {
     en: 'either a server or an address is needed, not both',
