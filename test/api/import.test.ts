@@ -55,6 +55,24 @@ describe('servers from comma-separated values', () => {
     expect([row.role, row.hostname, row.tags]).toEqual(['proxy', 'web-1.example.net', ['edge', 'web']])
   })
 
+  test('existing=keep adds the new and leaves every record that is known, whatever the file says of it', async () => {
+    const other = await hub.tenant()
+    const post = (csv: string, query = '') => other.call('POST', `/servers/import${query}`, { csv })
+    await post('name,hostname,ip_address,role\ndb-1,db-1.example.net,192.0.2.1,database\n')
+    const before = (await other.call('GET', '/servers?search=db-1')).body.data
+    const file = 'name,hostname,ip_address,status\nDB-1,other,192.0.2.99,maintenance\ndb-2,db-2,192.0.2.2,\n'
+    expect((await post(file, '?existing=keep&dry_run=1')).body.data).toEqual({
+      ...{ created: 1, updated: 0, unchanged: 1, dry_run: true },
+    })
+    expect((await post(file, '?existing=keep')).body.data).toEqual({
+      ...{ created: 1, updated: 0, unchanged: 1, dry_run: false },
+    })
+    expect((await other.call('GET', '/servers?search=db-1')).body.data).toEqual(before)
+    expect((await other.call('GET', '/audit-log?action=server.update')).body.data).toEqual([])
+    expect((await post(file, '?existing=update')).body.data).toMatchObject({ updated: 1, unchanged: 1 })
+    expect((await post(file, '?existing=drop')).status).toBe(422)
+  })
+
   test('two names that the database alone takes for one are a fault of the file', async () => {
     const other = await hub.tenant()
     const refused = await other.call('POST', '/servers/import', { csv: 'name\n\u0130x\nix' })

@@ -1,6 +1,6 @@
 // POST /servers/import: servers from comma-separated values. A new name creates a server; for a known name the columns
-// of the file are changed, so that a file can be corrected and sent again. The import is applied as a whole or not at
-// all.
+// of the file are changed, so that a file can be corrected and sent again, or with existing=keep nothing. The import is
+// applied as a whole or not at all.
 import { randomUUID } from 'node:crypto'
 import { isIP } from 'node:net'
 import { type TObject, Type } from '@sinclair/typebox'
@@ -194,8 +194,16 @@ type Imported = {
   readonly dry_run: boolean
 }
 
+/** What becomes of a server that is known by its name: changed in the columns of the file, or kept as it is. */
+export const existingChoices = ['update', 'keep'] as const
+type ImportOptions = { readonly isDryRun: boolean; readonly existing: (typeof existingChoices)[number] }
+
 /** Writes the rows. */
-export function importServers(context: RouteContext, rows: readonly Row[], isDryRun: boolean): Promise<Imported> {
+export function importServers(
+  context: RouteContext,
+  rows: readonly Row[],
+  { isDryRun, existing }: ImportOptions,
+): Promise<Imported> {
   const { hub, companyId } = context
   return inTrial(hub.database.db, isDryRun, async tx => {
     await lockCompany(tx, companyId)
@@ -205,8 +213,8 @@ export function importServers(context: RouteContext, rows: readonly Row[], isDry
       rows.map(row => row.input.name),
     )
     const fresh = rows.filter(({ input }) => !known.has(input.name.toLowerCase()))
-    const changes = changesOf(rows, known)
-    await refuseUnlisted(tx, companyId, rows, known)
+    const changes = existing === 'keep' ? [] : changesOf(rows, known)
+    await refuseUnlisted(tx, companyId, existing === 'keep' ? fresh : rows, known)
     await store(hub, tx, companyId, fresh, changes)
     const [created, updated] = [fresh.length, changes.length]
     const counts = { created: { old: null, new: created }, updated: { old: null, new: updated } }

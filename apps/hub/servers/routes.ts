@@ -14,7 +14,7 @@ import { type Route, type RouteContext, route } from '../platform/http/route.ts'
 import { refuseManaged } from '../resources/manifest-lock.ts'
 import { type BulkChange, changeServers } from './change-many-servers.ts'
 import { serverHealth, serverSeries } from './health.ts'
-import { importBody, importServers, serversOfCsv } from './import.ts'
+import { existingChoices, importBody, importServers, serversOfCsv } from './import.ts'
 import { newServer, serverFields, serverTags, TAGS_MAX } from './server-fields.ts'
 import { allServers, presentServer, serverCollection, trashedServers } from './server-list.ts'
 import { healthResponse, importResponse, seriesResponse, serverResponse, settableStatuses } from './server-response.ts'
@@ -81,15 +81,16 @@ export const serverRoutes: readonly Route[] = [
     method: 'POST',
     path: '/servers/import',
     tag: TAG,
-    summary: 'Create and change servers from comma-separated values, all of them or none',
+    summary: 'Create and change servers from comma-separated values; existing=keep only creates. All of them or none',
     permissions: MANAGE,
-    query: Type.Object({ dry_run: flag() }),
+    query: Type.Object({ dry_run: flag(), existing: Type.Optional(oneOf(existingChoices)) }),
     body: importBody,
     textBody: { type: 'text/csv', member: 'csv' },
     answer: answer(importResponse),
     handle: async context => {
       const rows = serversOfCsv(context.body.csv, newServer)
-      return { data: await importServers(context, rows, flagOf(context.query.dry_run) ?? false) }
+      const { dry_run: dryRun, existing = 'update' } = context.query
+      return { data: await importServers(context, rows, { isDryRun: flagOf(dryRun) ?? false, existing }) }
     },
   }),
   list({

@@ -23,14 +23,18 @@ export const enrollWords = {
   known_other: { en: 'Another one', vi: 'Chọn máy khác' },
   names: { en: 'Names, one a line', vi: 'Tên, mỗi dòng một tên' },
   names_hint: {
-    en: 'An address may follow after a comma: web-1, 192.0.2.10',
-    vi: 'Có thể thêm địa chỉ sau dấu phẩy: web-1, 192.0.2.10',
+    en: 'An address may follow after a comma: web-1, 192.0.2.10. A server that is known already stays as it is.',
+    vi: 'Có thể thêm địa chỉ sau dấu phẩy: web-1, 192.0.2.10. Máy chủ đã có được giữ nguyên.',
   },
   file: { en: 'File', vi: 'Tệp' },
   csv_text: { en: 'Its content', vi: 'Nội dung' },
   csv_hint: {
     en: 'The first line names the columns: name, hostname, ip_address, environment, role, datacenter, tags, …',
     vi: 'Dòng đầu là tên cột: name, hostname, ip_address, environment, role, datacenter, tags, …',
+  },
+  csv_change: {
+    en: 'Change servers that are known already, in the columns of the file',
+    vi: 'Sửa máy chủ đã có theo các cột của tệp',
   },
   open_text: {
     en: 'A server that the hub does not know becomes a draft that somebody approves; until then nothing of it is kept.',

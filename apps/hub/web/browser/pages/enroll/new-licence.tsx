@@ -10,7 +10,7 @@ import { ActFault } from '../../parts/fault.tsx'
 import { Field, SelectField, TextField } from '../../parts/field.tsx'
 import { may, textsOf } from '../../session.ts'
 import { KnownServer } from './known-server.tsx'
-import { type Names, type NamesWay, toImport } from './names.ts'
+import { type Names, type NamesWay, type ToImport, toImport } from './names.ts'
 
 const t = textsOf(enrollWords)
 
@@ -25,8 +25,8 @@ type Imported = { readonly created: number; readonly updated: number; readonly u
 type Made = { readonly id: string; readonly token: string; readonly since: string }
 type Added = { readonly name: string; readonly id: string }
 
-const importServers = (csv: string, isTrial: boolean) =>
-  send<{ data: Imported }>('POST', `/servers/import${isTrial ? '?dry_run=1' : ''}`, { csv })
+const importServers = ({ csv, existing }: ToImport, isTrial: boolean) =>
+  send<{ data: Imported }>('POST', `/servers/import?existing=${existing}${isTrial ? '&dry_run=1' : ''}`, { csv })
 
 /** Errors of lines of the import, as the API names them: `rows.7.ip_address`. */
 const lineFaults = ({ errors }: ApiFault): string[] =>
@@ -104,6 +104,14 @@ function NamesFields({ names, onChange, errors }: FieldsProps) {
             onInput={csv => onChange({ csv })}
             errors={errors}
           />
+          <label class="inline">
+            <input
+              type="checkbox"
+              checked={names.isChanging}
+              onChange={event => onChange({ isChanging: event.currentTarget.checked })}
+            />
+            {t('csv_change')}
+          </label>
         </>
       )
     case 'open':
@@ -133,21 +141,22 @@ function LetIn({ view, onDone }: { readonly view: ArrivalsView; readonly onDone:
   )
 }
 
-function Trial({ csv, onFault }: { readonly csv: string; readonly onFault: (fault: ApiFault | null) => void }) {
-  const [tried, setTried] = useState<{ readonly csv: string; readonly result: Imported } | null>(null)
+function Trial({ asked, onFault }: { readonly asked: ToImport; readonly onFault: (fault: ApiFault | null) => void }) {
+  const [tried, setTried] = useState<{ readonly asked: ToImport; readonly result: Imported } | null>(null)
+  const isOfThis = tried?.asked.csv === asked.csv && tried.asked.existing === asked.existing
   return (
     <p class="trial">
       <button
         type="button"
         onClick={async () => {
-          const result = await importServers(csv, true)
+          const result = await importServers(asked, true)
           onFault(result.ok ? null : result.fault)
-          setTried(result.ok ? { csv, result: result.body.data } : null)
+          setTried(result.ok ? { asked, result: result.body.data } : null)
         }}
       >
         {t('try_out')}
       </button>
-      <span role="status">{tried?.csv === csv ? t('tried', { ...tried.result }) : ''}</span>
+      <span role="status">{isOfThis ? t('tried', { ...tried.result }) : ''}</span>
     </p>
   )
 }
@@ -182,7 +191,7 @@ async function make(wanted: Wanted, onAdded: (added: Added) => void): Promise<Ma
   if (!bound.ok) return { ...NO_FAULTS, names: bound.fault }
   if (bound.body !== null && wanted.names.way === 'one') onAdded(bound.body)
   const asked = bound.body === null ? toImport(wanted.names) : null
-  const imported = asked === null ? null : await importServers(asked.csv, false)
+  const imported = asked === null ? null : await importServers(asked, false)
   if (imported?.ok === false) return { ...NO_FAULTS, names: imported.fault }
   const made = await send<{ data: { id: string }; token: string }>('POST', '/monitoring/licenses', {
     name,
@@ -223,7 +232,7 @@ function NamesStep({ view, names, onChange, fault, onFault, reload }: NamesProps
         onChange={onChange}
         errors={fault === null ? [] : [fault.message, ...lineFaults(fault)]}
       />
-      {asked !== null && names.way !== 'one' ? <Trial csv={asked.csv} onFault={onFault} /> : null}
+      {asked !== null && names.way !== 'one' ? <Trial asked={asked} onFault={onFault} /> : null}
       {names.way === 'open' ? <LetIn view={view} onDone={reload} /> : null}
     </section>
   )
@@ -286,7 +295,7 @@ export function NewLicence({
 }) {
   const [names, setNames] = useState<Names>({
     ...{ way: view.server !== null ? 'known' : may('servers.manage') ? 'one' : 'open', one: '', list: '', csv: '' },
-    ...{ isOnly: false, known: view.server },
+    ...{ isChanging: false, isOnly: false, known: view.server },
   })
   const [licence, setLicence] = useState<Partial<Licence>>({})
   const [faults, setFaults] = useState<Faults>(NO_FAULTS)
