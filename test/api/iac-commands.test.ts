@@ -58,10 +58,15 @@ test('a folder is validated, planned with exit code 2, applied, planned with 0, 
   for (const hidden of ['.github/workflows/ci.yml', '.gitlab-ci.yml']) put(hidden, 'on: push\n')
   expect(await run('plan', folder)).toEqual({ code: 2, out: '+ server web-1\nCreate server web-1\n', err: '' })
   expect(isShown('+ server web-1\nCreate server web-1\n')).toBe(true)
+  const ahead = await run('plan', folder, '--json')
+  expect([ahead.code, JSON.parse(ahead.out)]).toMatchObject([
+    2,
+    { exit_code: 2, items: [{ action: 'create', name: 'web-1' }], lines: ['+ server web-1', 'Create server web-1'] },
+  ])
   const applied = await run('apply', folder, '--title', 'from git')
   expect([applied.code, applied.out]).toEqual([0, expect.stringContaining('+ server web-1  applied\nrun ')])
   const planned = await run('plan', folder, '--json')
-  expect([planned.code, JSON.parse(planned.out).items[0].action]).toEqual([0, 'none'])
+  expect([planned.code, JSON.parse(planned.out)]).toMatchObject([0, { exit_code: 0, items: [{ action: 'none' }] }])
   const target = join(folder, 'out')
   expect((await run('export', target, '--kind', 'server')).out).toBe(`1 manifests written to ${target}\n`)
   expect(isShown('1 manifests written to infra\n')).toBe(true)
@@ -73,6 +78,27 @@ test('a folder is validated, planned with exit code 2, applied, planned with 0, 
     1,
     expect.stringMatching(/^hub: the hub cannot be reached at http:\/\/127\.0\.0\.1:1: ./),
   ])
+})
+
+test('with --json there is one object whatever the exit code is', async () => {
+  const broken = join(folder, 'broken')
+  put(`broken/server/${own.slug}/web-2.yml`, 'apiVersion: hub/v1\n')
+  for (const command of ['validate', 'plan', 'apply']) {
+    const { code, out } = await run(command, broken, '--json')
+    const { exit_code: told, status, errors, lines } = JSON.parse(out)
+    expect([command, code, told, status, errors.length]).toEqual([command, 1, 1, 'invalid', lines.length])
+  }
+  const [missing, refused] = [join(folder, 'nothing'), join(folder, 'token')]
+  writeFileSync(refused, 'no-token')
+  for (const words of [
+    ['plan', missing, '--json'],
+    ['plan', broken, '--json', '--token-file', refused],
+  ]) {
+    const { code, out, err } = await run(...words)
+    const { exit_code: told, error } = JSON.parse(out)
+    expect([code, told, err]).toEqual([1, 1, `hub: ${error}\n`])
+  }
+  rmSync(broken, { recursive: true })
 })
 
 test('[G-15] a token is not sent over plain http to another host', async () => {
@@ -96,7 +122,15 @@ test('what an approver rejected is exit code 1: nothing waits for it any more', 
   expect((await own.call('POST', '/approvals/workflows', flow)).status).toBe(201)
   const { id } = await submit(hub, own, [manifest(own.slug, 'server', 'asked-1', { tags: ['asked'] })])
   const waiting = await run('apply', folder, '--run', id)
-  expect([waiting.code, waiting.out]).toEqual([2, expect.stringContaining('+ server asked-1\n')])
+  expect([waiting.code, waiting.out]).toEqual([
+    2,
+    `+ server asked-1\nrun ${id}: planned\nnothing was applied: 1 item waited for approval\n`,
+  ])
+  const { code, out } = await run('apply', folder, '--run', id, '--json')
+  expect([code, JSON.parse(out)]).toMatchObject([
+    2,
+    { id, exit_code: 2, items: [{ name: 'asked-1', status: 'planned' }] },
+  ])
   const [ticket] = (await own.call('GET', `/approvals/tickets?run_id=${id}`)).body.data
   const rejected = await approver.call('POST', `/approvals/tickets/${ticket.id}/reject`, { comment: 'no' })
   expect(rejected.status).toBe(200)

@@ -20,7 +20,11 @@ type SentFile = { readonly path: string; readonly contents: string }
 
 /** The command ends with this code; what there is to say has been printed. */
 export class ExitCode extends Error {
-  constructor(readonly code: number) {
+  constructor(
+    readonly code: number,
+    /** What the command was about, which `--json` prints whatever the code is. */
+    readonly result: Unchecked,
+  ) {
     super(`exit code ${code}`)
   }
 }
@@ -119,10 +123,10 @@ async function plan(api: Api, folder: string): Promise<Unchecked> {
 const showPlan: Work = async (api, folder, _options, say) => {
   const run = await plan(api, folder)
   printRun(run, say)
-  if (run.status === 'invalid') throw new ExitCode(1)
+  if (run.status === 'invalid') throw new ExitCode(1, run)
   printUntried(run, say)
   say(String(run.title))
-  if (countChanges(run) > 0) throw new ExitCode(HAS_CHANGES)
+  if (countChanges(run) > 0) throw new ExitCode(HAS_CHANGES, run)
   return run
 }
 
@@ -130,7 +134,7 @@ const validate: Work = async (api, folder, _options, say) => {
   const run = await plan(api, folder)
   if (run.status === 'invalid') {
     printRun({ errors: run.errors }, say)
-    throw new ExitCode(1)
+    throw new ExitCode(1, run)
   }
   printUntried(run, say)
   say('valid')
@@ -147,7 +151,7 @@ const apply: Work = async (api, folder, options, say) => {
     : dataOf(await api.call('POST', '/iac/runs', { manifests: manifestsIn(folder), title: options.title ?? null }))
   if (submitted.status === 'invalid') {
     printRun(submitted, say)
-    throw new ExitCode(1)
+    throw new ExitCode(1, submitted)
   }
   const path = `/iac/runs/${String(submitted.id)}`
   await api.call('POST', `${path}/apply`)
@@ -157,8 +161,10 @@ const apply: Work = async (api, folder, options, say) => {
       printRun(run, say)
       say(`run ${String(run.id)}: ${String(run.status)}`)
       const states = new Set(objectsOf(run.items).map(item => item.status))
-      if (states.has('failed') || (states.has('skipped') && !states.has('planned'))) throw new ExitCode(1)
-      if (run.status !== 'applied') throw new ExitCode(HAS_CHANGES)
+      // Of items that failed or were skipped it says what their lines have said.
+      if (typeof run.apply_error === 'string' && !states.has('failed') && !states.has('skipped')) say(run.apply_error)
+      if (states.has('failed') || (states.has('skipped') && !states.has('planned'))) throw new ExitCode(1, run)
+      if (run.status !== 'applied') throw new ExitCode(HAS_CHANGES, run)
       return run
     }
     await new Promise(done => setTimeout(done, POLL_MS))
@@ -187,6 +193,12 @@ const write: Work = async (api, folder, options, say) => {
   return { count }
 }
 
+/** What `--json` prints of a command that does not end with 0. */
+function objectOf(error: unknown, lines: readonly string[]): Unchecked {
+  if (error instanceof ExitCode) return { ...error.result, exit_code: error.code, lines }
+  return { exit_code: 1, error: error instanceof Error ? error.message : String(error) }
+}
+
 export function addIacCommands(program: Command, environment: IacEnvironment): void {
   const iac = program.command('iac').description('manifests of a folder, over the API (HUB_URL, HUB_TOKEN)')
   const add = (name: string, description: string, work: Work) =>
@@ -205,9 +217,9 @@ export function addIacCommands(program: Command, environment: IacEnvironment): v
         }
         try {
           const result = await work(apiOf(options, environment), folder, options, say)
-          if (options.json) print(result)
+          if (options.json) print({ ...result, exit_code: 0, lines })
         } catch (error) {
-          if (options.json && error instanceof ExitCode) print({ exit_code: error.code, lines })
+          if (options.json) print(objectOf(error, lines))
           throw error
         }
       })
