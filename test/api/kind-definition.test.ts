@@ -35,7 +35,7 @@ const gadget = defineKind({
     until: timeField({}),
     label: textField(10, { immutable: true }),
     server_ids: referencesField('server', 5, {}),
-    api_key: secretField(100),
+    api_key: secretField(100, null),
     target: compositeField<{ readonly target_host: string | null; readonly target_port: string | null }>({
       value: Type.Object({ host: text(100), port: Type.Optional(text(5)) }),
       response: Type.Object({ host: Type.String(), port: Type.Union([Type.String(), Type.Null()]) }),

@@ -19,7 +19,7 @@ const fields = {
   role: choiceField(['authoritative', 'resolver'], { fallback: 'authoritative', filter: true }),
   integration: choiceField(['none', 'powerdns'], { fallback: 'none', filter: true }),
   api_url: textField(2048, { check: apiUrlFault }),
-  api_key: secretField(1024),
+  api_key: secretField(1024, { address: 'api_url' }),
   /** The name of the server in its own API. */
   server_id: textField(255, { fallback: 'localhost' }),
   server_ref_id: referenceField('server', {}),

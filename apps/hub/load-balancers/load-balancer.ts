@@ -35,7 +35,7 @@ const fields = {
   integration: choiceField(['none', 'haproxy_dataplane', 'nginx_plus'], { fallback: 'none', filter: true }),
   management_url: textField(2048, { search: 'text', check: apiUrlFault }),
   username: textField(255, {}),
-  password: secretField(1024),
+  password: secretField(1024, { address: 'management_url', verifies: 'verify_tls' }),
   verify_tls: booleanField({ fallback: true }),
   writes: booleanField({ fallback: false }),
   sync_interval_seconds: integerField(0, 86_400, { fallback: 0, check: intervalFault }),

@@ -73,7 +73,7 @@ const fields = {
   }),
   url: textField(2048, { check: urlFault, normal: normalUrl }),
   username: textField(255, {}),
-  password: secretField(1024),
+  password: secretField(1024, { address: 'url' }),
   use_for: {
     ...textsField(16, uses.length, {}),
     value: listOf(oneOf(uses), uses.length),

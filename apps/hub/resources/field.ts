@@ -21,6 +21,9 @@ type Columns = Readonly<Record<string, PgColumnBuilderBase>>
 /** Values by the names of columns, or members of an answer by their names. */
 export type Values = Readonly<Record<string, unknown>>
 
+/** The fields beside a secret that say who is sent it: an address, and whether its certificate is checked. */
+type SentTo = { readonly address: string; readonly verifies?: string }
+
 /** What is true of a field beside its type. */
 type Traits = {
   /** A request that creates a resource must give it. */
@@ -62,6 +65,8 @@ export type Field<T = unknown> = Traits & {
   readonly toOneOf?: readonly string[]
   /** Written and never read: answers have `<name>_set`. */
   readonly isSecret?: true
+  /** Where a secret is sent. */
+  readonly sentTo?: SentTo
   readonly columns: (name: string) => Columns
   /** Members of answers. */
   readonly response: (name: string) => TProperties
@@ -157,10 +162,17 @@ export const referencesField = (to: string, itemMax: number, traits: Traits): Fi
     fallback: [],
   })
 
-/** Written and never read (R-014): the column `<name>_sealed` keeps it, answers have `<name>_set`. */
-export const secretField = (max: number): Field<Readonly<Record<never, never>>> => ({
+const neededAgain = ({ address, verifies }: SentTo): string =>
+  `Needed again, or null, with another scheme, host or port in ${address}${verifies ? `, or without ${verifies}` : ''}.`
+
+/**
+ * Written and never read (R-014): the column `<name>_sealed` keeps it, answers have `<name>_set`. It stays with the
+ * address that it was given for (`sentSecretFaults`); null for one that is sent nowhere.
+ */
+export const secretField = (max: number, sentTo: SentTo | null): Field<Readonly<Record<never, never>>> => ({
   isSecret: true,
-  value: text(max),
+  ...(sentTo && { sentTo }),
+  value: { ...text(max), description: `Written and never read.${sentTo ? ` ${neededAgain(sentTo)}` : ''}` },
   nullable: true,
   fallback: null,
   columns: name => ({ [`${name}_sealed`]: textColumn(`${name}_sealed`) }),

@@ -21,6 +21,7 @@ import { emptyOf, storedOf } from './resource-form.ts'
 import { refreshHealth } from './resource-health.ts'
 import { type Found, findRow, lockRow, rowsOfIds, storedRows } from './resource-rows.ts'
 import { checkVersion, type Expected } from './row-version.ts'
+import { sentSecretFaults } from './sent-secret.ts'
 import { optionFaultsOf, optionFieldsOf } from './strict-options.ts'
 
 type Origin = CommonRow['origin']
@@ -62,12 +63,13 @@ export function isSame(a: unknown, b: unknown): boolean {
 const changedColumns = (before: Values, next: Values): string[] =>
   Object.keys(next).filter(column => !isSame(before[column], next[column]))
 
-function immutableFaults(kind: Kind, given: ReadonlySet<string>, before: Values, next: Values): Map<string, Words> {
-  const faults = new Map<string, Words>()
-  for (const [name, { immutable, show }] of Object.entries(kind.fields))
-    if (immutable && given.has(name) && !isSame(show(before, name), show(next, name)))
+/** Throws 422 on fields that may not become what they would, beside what the row has. */
+function refuseChange({ fields }: Kind, given: Unchecked, before: Values, next: Values): void {
+  const faults = sentSecretFaults(fields, before, next)
+  for (const [name, { immutable, show }] of Object.entries(fields))
+    if (immutable && name in given && !isSame(show(before, name), show(next, name)))
       faults.set(name, words('immutable'))
-  return faults
+  if (faults.size > 0) throw faultsError(faults)
 }
 
 /** The names of a row that are not columns of its table. */
@@ -337,8 +339,7 @@ export async function updateResource<Row extends CommonRow>(
     ...columns,
     ...(origin ? { origin } : {}),
   }
-  const immutable = immutableFaults(kind, given, stored, next)
-  if (immutable.size > 0) throw faultsError(immutable)
+  refuseChange(kind, values, stored, next)
   const notes: Notes = {}
   const write = { tx, editor, before, next, given, input: inputOf(kind, values), notes }
   await beforeWrite(kind, write)
@@ -443,8 +444,7 @@ export async function restoreResource<Row extends CommonRow>(
   const stored = columnsOf(before)
   const given = storedOf(kind, values, secret => hub.sealer.seal(secret))
   const next: Record<string, unknown> = { ...stored, ...given, deleted_at: null }
-  const immutable = immutableFaults(kind, new Set(Object.keys(values)), stored, next)
-  if (immutable.size > 0) throw faultsError(immutable)
+  refuseChange(kind, values, stored, next)
   const notes: Notes = {}
   const write = { tx, editor, before: null, next, given: NONE, input: {}, notes }
   await beforeWrite(kind, write)

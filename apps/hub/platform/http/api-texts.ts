@@ -88,10 +88,7 @@ const texts = {
     en: 'must be an IPv4 or IPv6 block such as 10.0.0.0/24',
     vi: 'phải là một dải IPv4 hoặc IPv6 như 10.0.0.0/24',
   },
-  host_bits: {
-    en: 'has host bits: the block is {cidr}',
-    vi: 'có bit host: dải đúng là {cidr}',
-  },
+  host_bits: { en: 'has host bits: the block is {cidr}', vi: 'có bit host: dải đúng là {cidr}' },
   ip_address: { en: 'must be an IPv4 or IPv6 address', vi: 'phải là địa chỉ IPv4 hoặc IPv6' },
   option_one_default: { en: 'only one item is the default', vi: 'chỉ một mục là mặc định' },
   option_used: { en: 'is used {count} times', vi: 'đang được sử dụng {count} lần' },
@@ -289,10 +286,7 @@ const texts = {
   zone_file_quote: { en: 'a string has no end', vi: 'chuỗi không được đóng' },
   zone_file_parenthesis: { en: 'a parenthesis has no partner', vi: 'dấu ngoặc không khớp' },
   zone_file_escape: { en: 'a backslash says no character', vi: 'dấu gạch chéo ngược không hợp lệ' },
-  zone_file_directive: {
-    en: 'only $ORIGIN and $TTL are read',
-    vi: 'chỉ đọc $ORIGIN và $TTL',
-  },
+  zone_file_directive: { en: 'only $ORIGIN and $TTL are read', vi: 'chỉ đọc $ORIGIN và $TTL' },
   zone_file_name: { en: 'must begin with a name', vi: 'phải bắt đầu bằng một tên' },
   zone_file_ttl: { en: 'must be a time to live', vi: 'phải là thời gian sống' },
   zone_file_type: { en: 'must name a type', vi: 'phải có kiểu bản ghi' },
@@ -301,6 +295,14 @@ const texts = {
   management_url: {
     en: 'must be an http or https address without user and password',
     vi: 'phải là địa chỉ http hoặc https không chứa tên người dùng và mật khẩu',
+  },
+  secret_address: {
+    en: 'give it again, or remove it, since the address that it is sent to has changed',
+    vi: 'hãy nhập lại hoặc xóa, vì địa chỉ nhận giá trị này đã thay đổi',
+  },
+  secret_unverified: {
+    en: 'give it again, or remove it, since the certificate of its address is no longer checked',
+    vi: 'hãy nhập lại hoặc xóa, vì chứng chỉ của địa chỉ nhận giá trị này không còn được kiểm tra',
   },
   lb_path: {
     en: 'must be a path that begins with / and has no spaces, quotes or #',
