@@ -1,9 +1,9 @@
 // What name servers answer against what a zone intends: sets of values by name and type, times to live aside.
 
-/** Values by `name type`, the name relative to the zone. */
-export type ValueSets = ReadonlyMap<string, ReadonlySet<string>>
+/** Values by `name type`, the name relative to the zone; null where the server says nothing of it, not even no. */
+export type ValueSets = ReadonlyMap<string, ReadonlySet<string> | null>
 
-type RecordState = 'in_sync' | 'missing' | 'different' | 'extra' | 'disabled'
+type RecordState = 'in_sync' | 'missing' | 'different' | 'extra' | 'disabled' | 'unknown'
 
 type Intended = {
   readonly id: string
@@ -63,9 +63,10 @@ export function compareWithServers(records: readonly Intended[], servers: readon
     const key = setKey(name, type)
     const values = known.get(key) ?? new Set<string>()
     known.set(key, values.add(value))
-    const sets = servers.map(server => server.get(key))
+    const sets = servers.map(server => server.get(key)).filter(set => set !== null)
     const isServed = sets.some(set => set?.has(value))
     if (!enabled) states.set(id, isServed && !wildcards.isMade(name, type, value) ? 'extra' : 'disabled')
+    else if (sets.length === 0) states.set(id, 'unknown')
     else if (sets.every(set => set?.has(value))) states.set(id, 'in_sync')
     else states.set(id, sets.some(set => !set?.has(value) && (set?.size ?? 0) > 0) ? 'different' : 'missing')
   }
@@ -73,7 +74,7 @@ export function compareWithServers(records: readonly Intended[], servers: readon
   for (const server of servers)
     for (const [key, values] of server) {
       const [name = '', type = ''] = key.split(' ')
-      for (const value of values)
+      for (const value of values ?? [])
         if (!known.get(key)?.has(value) && !wildcards.isMade(name, type, value))
           unknown.set(`${key} ${value}`, { name, type, value })
     }

@@ -185,6 +185,8 @@ describe('PowerDNS', () => {
   let pdns: PowerDns
   beforeAll(async () => {
     pdns = await PowerDns.start(join(folder, 'pdns'))
+    // One company may start so many runs a minute.
+    tenant = await hub.tenant()
   })
   afterAll(() => pdns?.stop())
 
@@ -280,6 +282,17 @@ describe('PowerDNS', () => {
     const names = (await tenant.call('GET', at(of))).body.data.map((row: Json) => [row.name, row.type, row.ttl])
     expect(names).toContainEqual(['m', 'MX', 120])
     expect(names).toContainEqual(['kept', 'A', null])
+  })
+
+  test('[R-054] [RES-208] a delegation with its glue is in step once it is published', async () => {
+    const of = await published([
+      { name: 'sub', type: 'NS', value: 'ns.example.net.' },
+      { name: 'own', type: 'NS', value: 'own' },
+      A('own', '192.0.2.53'),
+    ])
+    const { result } = await run(of, { mode: 'publish' })
+    expect(result).toMatchObject({ checked: 4, in_sync: 4, missing: 0, different: 0 })
+    expect((await shown(of)).sync_state).toBe('in_sync')
   })
 
   test('[R-054] a name that becomes a CNAME, or no longer is one, is published', async () => {

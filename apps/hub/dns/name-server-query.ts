@@ -3,6 +3,7 @@ import { randomInt } from 'node:crypto'
 import { createSocket } from 'node:dgram'
 import { connect } from 'node:net'
 import { type DecodedPacket, decode, encode, type Answer as ResourceRecord } from 'dns-packet'
+import { isWithin } from '../../../core/dns/domain-name.ts'
 import type { RecordType } from '../../../core/dns/record-value.ts'
 import { parseAddress } from '../../../core/network/ip-address.ts'
 
@@ -10,23 +11,26 @@ const TIMEOUT_MS = 2_000
 const TRIES = 2
 const UDP_BYTES = 1_232
 const TCP_BYTES_MAX = 65_535
-const AUTHORITATIVE = 1 << 10
 const RECURSION_DESIRED = 1 << 8
 const ID_MAX = 0x10000
 /** RFC 1035 4.1.1, by number. */
 const CODES = ['NOERROR', 'FORMERR', 'SERVFAIL', 'NXDOMAIN', 'NOTIMP', 'REFUSED']
 
 export type NameServer = { readonly address: string; readonly port: number }
-type Question = { readonly name: string; readonly type: RecordType | 'SOA' }
+type Question = {
+  readonly name: string
+  readonly type: RecordType | 'SOA'
+  /** Whose answer is asked for. */
+  readonly zone: string
+}
 
 type NameServerResponse = {
   /** Canonical texts of the values of the name and type that were asked for; empty for none. */
   readonly values: ReadonlySet<string>
   /** Of a SOA record. */
   readonly serial: number | null
-  readonly isAuthoritative: boolean
-  /** NOERROR, NXDOMAIN, REFUSED, SERVFAIL … */
-  readonly code: string
+  /** The name from which on other servers answer, where this one only says which (a referral). */
+  readonly cut: string | null
 }
 
 /** A name server gave no answer that can be read, in any of the tries. */
@@ -40,8 +44,11 @@ const textOf = ({ data }: Extract<ResourceRecord, { type: 'TXT' }>): string =>
 function canonicalValue(answer: ResourceRecord): string | null {
   switch (answer.type) {
     case 'A':
-    case 'AAAA':
-      return parseAddress(answer.data)?.toString() ?? answer.data
+    case 'AAAA': {
+      const address = parseAddress(answer.data)
+      if (address === null) throw new NoResponse('unreadable')
+      return address.toString()
+    }
     case 'CNAME':
     case 'NS':
     case 'PTR':
@@ -107,11 +114,33 @@ function read(message: Buffer): DecodedPacket {
   }
 }
 
-async function askOnce(
-  server: NameServer,
-  { name, type }: Question,
-  isRecursive: boolean,
-): Promise<NameServerResponse> {
+/** Throws NoResponse for what is no answer to this question: the question itself, that to another one, a part. */
+function checkResponse(packet: DecodedPacket, { name, type }: Question): void {
+  if (!packet.flag_qr) throw new NoResponse('unreadable')
+  const code = CODES[(packet.flags ?? 0) & 15] ?? 'unknown'
+  if (code !== 'NOERROR' && code !== 'NXDOMAIN') throw new NoResponse(code)
+  const [question, ...more] = packet.questions ?? []
+  if (more.length > 0 || question?.type !== type || question.name.toLowerCase() !== name.toLowerCase())
+    throw new NoResponse('unreadable')
+  if (packet.flag_tc) throw new NoResponse('truncated')
+}
+
+/**
+ * The name of a referral; null where the server answers by itself. Throws NoResponse for a server that has not got the
+ * zone: its answers, also that there is nothing, are not those of the zone.
+ */
+function cutOf(packet: DecodedPacket, { name, zone }: Question): string | null {
+  if (packet.flag_aa) return null
+  // Some servers put the name servers of a cut among the answers when these are what is asked for.
+  const records = [...(packet.answers ?? []), ...(packet.authorities ?? [])]
+  const cut = records.find(({ type }) => type === 'NS')?.name.toLowerCase() ?? zone
+  if (cut === zone || !isWithin(cut, zone) || !isWithin(name.toLowerCase(), cut))
+    throw new NoResponse('not authoritative')
+  return cut
+}
+
+async function askOnce(server: NameServer, question: Question, isRecursive: boolean): Promise<NameServerResponse> {
+  const { name, type } = question
   const query = encode({
     type: 'query',
     id: randomInt(ID_MAX),
@@ -131,22 +160,25 @@ async function askOnce(
     ],
   })
   const first = read(await overUdp(server, query, TIMEOUT_MS))
-  const packet = first.flag_tc ? read(await overTcp(server, query, TIMEOUT_MS)) : first
+  const packet = first.flag_qr && first.flag_tc ? read(await overTcp(server, query, TIMEOUT_MS)) : first
+  checkResponse(packet, question)
+  const cut = isRecursive ? null : cutOf(packet, question)
+  // A referral has the name servers of the cut as authorities and their addresses, glue, as additional records.
+  const referred = cut === null ? [] : [...(packet.authorities ?? []), ...(packet.additionals ?? [])]
   const values = new Set<string>()
   let serial: number | null = null
-  for (const answer of packet.answers ?? []) {
-    if (answer.type !== type || answer.name.toLowerCase() !== name.toLowerCase()) continue
-    if (answer.type === 'SOA') serial = answer.data.serial ?? null
-    const value = canonicalValue(answer)
+  for (const record of [...(packet.answers ?? []), ...referred]) {
+    if (record.type !== type || record.name.toLowerCase() !== name.toLowerCase()) continue
+    if (record.type === 'SOA') serial = record.data.serial ?? null
+    const value = canonicalValue(record)
     if (value !== null) values.add(value)
   }
-  const code = CODES[(packet.flags ?? 0) & 15] ?? 'unknown'
-  return { values, serial, isAuthoritative: ((packet.flags ?? 0) & AUTHORITATIVE) !== 0, code }
+  return { values, serial, cut }
 }
 
 /**
  * What a name server answers to one question, with one retry. Whoever calls has checked its address (R-013). Rejects
- * with NoResponse, also where the server refuses or fails.
+ * with NoResponse, also where the server refuses, fails or has not got the zone.
  */
 export async function askNameServer(
   server: NameServer,
@@ -155,9 +187,7 @@ export async function askNameServer(
 ): Promise<NameServerResponse> {
   for (let tries = 1; ; tries++) {
     try {
-      const answer = await askOnce(server, question, isRecursive)
-      if (answer.code === 'NOERROR' || answer.code === 'NXDOMAIN') return answer
-      throw new NoResponse(answer.code)
+      return await askOnce(server, question, isRecursive)
     } catch (error) {
       if (tries >= TRIES || !(error instanceof NoResponse)) throw error
     }

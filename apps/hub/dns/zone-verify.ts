@@ -2,7 +2,7 @@
 // compared. What differs is shown and never corrected by itself.
 import { randomBytes } from 'node:crypto'
 import { sql } from 'drizzle-orm'
-import { fullName } from '../../../core/dns/domain-name.ts'
+import { fullName, relativeName } from '../../../core/dns/domain-name.ts'
 import type { RecordType } from '../../../core/dns/record-value.ts'
 import { compareWithServers, setKey, type ValueSets, type ZoneDifference } from '../../../core/dns/zone-difference.ts'
 import { inTransaction, type Tx } from '../platform/db/transaction.ts'
@@ -54,16 +54,36 @@ async function serversOf({ hub, companyId }: Editor, zone: DnsZone): Promise<Ser
 const askedName = (name: string): string =>
   name === '*' || name.startsWith('*.') ? `${randomBytes(8).toString('hex')}${name.slice(1)}` : name
 
-async function askServer(server: Server, zone: DnsZone, keys: readonly string[]): Promise<Asked> {
+/** What to ask of a zone. */
+type Asking = {
+  readonly zone: DnsZone
+  readonly keys: readonly string[]
+  /** The names that the zone hands over to other servers, relative to it. */
+  readonly cuts: ReadonlySet<string>
+}
+
+function askingOf(zone: DnsZone, records: readonly IntendedRecord[]): Asking {
+  const handedOver = records.filter(({ name, type, enabled }) => type === 'NS' && name !== '@' && enabled)
+  return {
+    zone,
+    keys: [...new Set(records.map(({ name, type }) => setKey(name, type)))],
+    cuts: new Set(handedOver.map(({ name }) => name)),
+  }
+}
+
+async function askServer(server: Server, { zone, keys, cuts }: Asking): Promise<Asked> {
   const { isRecursive } = server
-  const sets = new Map<string, ReadonlySet<string>>()
+  const sets = new Map<string, ReadonlySet<string> | null>()
   await turnAt(server)
-  const { serial } = await askNameServer(server, { name: zone.name, type: 'SOA' }, { isRecursive })
+  const { serial } = await askNameServer(server, { name: zone.name, type: 'SOA', zone: zone.name }, { isRecursive })
   for (const key of keys) {
     const [name = '', type = ''] = key.split(' ')
     await turnAt(server)
-    const question = { name: fullName(askedName(name), zone.name), type: type as RecordType }
-    sets.set(key, (await askNameServer(server, question, { isRecursive })).values)
+    const question = { name: fullName(askedName(name), zone.name), type: type as RecordType, zone: zone.name }
+    const { values, cut } = await askNameServer(server, question, { isRecursive })
+    // Of what lies below a cut that is meant to be there, a server tells only the addresses that lead to it.
+    const isHandedOver = cut !== null && cuts.has(relativeName(cut, zone.name))
+    sets.set(key, isHandedOver && values.size === 0 ? null : values)
   }
   return { server, sets, serial }
 }
@@ -71,13 +91,13 @@ async function askServer(server: Server, zone: DnsZone, keys: readonly string[])
 type Silent = { readonly server: Server; readonly error: string }
 
 async function askAll(servers: readonly Server[], zone: DnsZone, records: readonly IntendedRecord[]) {
-  const keys = [...new Set(records.map(({ name, type }) => setKey(name, type)))]
+  const asking = askingOf(zone, records)
   const answered: Asked[] = []
   const silent: Silent[] = []
   await Promise.all(
     servers.map(async server => {
       try {
-        answered.push(await askServer(server, zone, keys))
+        answered.push(await askServer(server, asking))
       } catch (error) {
         if (!(error instanceof NoResponse)) throw error
         silent.push({ server, error: error.message })
@@ -92,7 +112,7 @@ type Change = { readonly name: string; readonly type: string; readonly value: st
 function changesOf(records: readonly IntendedRecord[], { states, unknown }: ZoneDifference): Change[] {
   const own = records.flatMap(({ id, name, type, value }) => {
     const state = states.get(id) ?? 'unknown'
-    return state === 'in_sync' || state === 'disabled' ? [] : [{ name, type, value, state }]
+    return state === 'in_sync' || state === 'disabled' || state === 'unknown' ? [] : [{ name, type, value, state }]
   })
   return [...own, ...unknown.map(each => ({ ...each, state: 'extra' }))]
 }

@@ -319,6 +319,20 @@ describe('differences', () => {
     })
     expect(unknown).toEqual([{ name: 'mail', type: 'A', value: '192.0.2.9' }])
   })
+  test('[RES-208] what a server says nothing of is judged by the others, and without any unknown', () => {
+    const record = { id: '1', name: 'ns.sub', type: 'A', value: '192.0.2.1', enabled: true }
+    const stateBy = (...servers: (ReadonlySet<string> | null)[]) => {
+      const { states, unknown } = compareWithServers(
+        [record],
+        servers.map(set => new Map([[setKey('ns.sub', 'A'), set]])),
+      )
+      expect(unknown).toEqual([])
+      return states.get('1')
+    }
+    expect(stateBy(null)).toBe('unknown')
+    expect(stateBy(null, new Set(['192.0.2.1']))).toBe('in_sync')
+    expect(stateBy(null, new Set())).toBe('missing')
+  })
   test('[RES-208] what a wildcard makes for a record that is disabled is neither in force nor extra', () => {
     const record = (id: string, name: string, value: string, enabled = true, type = 'A') => ({
       id,
