@@ -1,4 +1,5 @@
 // A load balancer as a configuration of HAProxy 2.6 (https://docs.haproxy.org/2.6/configuration.html).
+import { parseAddress } from '../network/ip-address.ts'
 import {
   type ConfigIntent,
   type ConfigMember,
@@ -72,6 +73,8 @@ function memberLine(
   if (persistence === 'cookie' && isWeb) parts.push(`cookie ${name}`)
   if (backup) parts.push('backup')
   if (admin_state === 'disabled') parts.push('disabled')
+  // A name that does not resolve is no reason not to start.
+  if (parseAddress(address) === null) parts.push('init-addr last,libc,none')
   return parts.join(' ')
 }
 

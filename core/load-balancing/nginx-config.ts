@@ -14,6 +14,9 @@ import {
 } from './config-text.ts'
 
 const CERTIFICATES = '/etc/nginx/certs'
+/** Names over this do not fit into the buckets that nginx has by default. */
+const NAME_OF_BUCKET = 40
+const BUCKET_BYTES = 512
 type PoolNames = ReadonlyMap<string, string>
 
 function balanceLine({ algorithm, persistence, protocol }: ConfigPool): string | null {
@@ -30,14 +33,19 @@ function memberLine({ address, port, weight, backup, max_connections, admin_stat
   return parts.join(' ')
 }
 
+/** The methods beside which the word `backup` is refused. */
+const takesNoBackups = (method: string): boolean => method === 'random' || method.includes('hash')
+
 /** What open-source NGINX cannot do for a pool. */
-function poolWarnings(pool: ConfigPool, isHashed: boolean): string[] {
+function poolWarnings(pool: ConfigPool, method: string): string[] {
   const { members, name } = pool
   return [
     ...(pool.persistence === 'cookie' ? [`${name}: persistence by cookie needs NGINX Plus`] : []),
     ...(pool.health_check.type === 'none' ? [] : [`${name}: health checks need NGINX Plus`]),
     ...(members.some(member => member.admin_state === 'draining') ? [`${name}: draining needs NGINX Plus; down`] : []),
-    ...(isHashed && members.some(member => member.backup) ? [`${name}: a hash by source takes no backups`] : []),
+    ...(takesNoBackups(method) && members.some(member => member.backup)
+      ? [`${name}: ${method === 'random' ? 'random' : 'a hash by source'} takes no backups`]
+      : []),
     ...members
       .filter(({ address }) => address !== null && parseAddress(address) === null)
       .map(({ address }) => `${name}: NGINX does not start while ${address} does not resolve`),
@@ -46,10 +54,9 @@ function poolWarnings(pool: ConfigPool, isHashed: boolean): string[] {
 
 function upstreamLines(pool: ConfigPool, name: string, warnings: string[]): string[] {
   const balance = balanceLine(pool)
-  const isHashed = balance?.includes('hash') === true
-  warnings.push(...poolWarnings(pool, isHashed))
+  warnings.push(...poolWarnings(pool, balance ?? ''))
   const members = pool.members.filter(member => member.address !== null)
-  const mayBackUp = !isHashed && members.some(member => !member.backup)
+  const mayBackUp = !takesNoBackups(balance ?? '') && members.some(member => !member.backup)
   // An upstream without servers is refused, and so is one of backups alone.
   const servers =
     members.length > 0 ? members.map(member => memberLine(member, mayBackUp)) : ['server 127.0.0.1:1 down']
@@ -123,7 +130,8 @@ export function nginxConfig(intent: ConfigIntent): ConfigText {
     pools
       .filter(pool => isHttp(pool) === isWeb)
       .flatMap(pool => upstreamLines(pool, names.get(pool.id) ?? '', warnings))
-  const http = upstreams(true)
+  const isLong = virtualServers.some(({ rules }) => rules.some(({ host }) => (host ?? '').length > NAME_OF_BUCKET))
+  const http = [...(isLong ? [`  server_names_hash_bucket_size ${BUCKET_BYTES};`] : []), ...upstreams(true)]
   const stream = upstreams(false)
   for (const server of virtualServers) {
     if (server.protocol === 'https' && server.certificates.length !== 1)

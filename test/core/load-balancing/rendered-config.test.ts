@@ -72,6 +72,38 @@ function expectTaken(intent: ConfigIntent) {
 }
 
 describe('[RES-079] [RES-025] what is rendered', () => {
+  test('is taken for every method, with backups and without', () => {
+    const members = [member('127.0.0.1'), member('127.0.0.2', { backup: true })]
+    for (const algorithm of ['round_robin', 'least_connections', 'source_hash', 'random'] as const)
+      for (const persistence of ['none', 'source_ip', 'cookie'] as const)
+        for (const own of [members, members.slice(1), []])
+          expectTaken(intentOf([], [pool('web', { algorithm, persistence, members: own })]))
+    const { text, warnings } = nginxConfig(intentOf([], [pool('web', { algorithm: 'random', members })]))
+    expect(text).not.toContain('backup')
+    expect(warnings).toEqual(['web: random takes no backups'])
+  })
+
+  test('is taken for hosts as long as a name may be', () => {
+    const labels = `${`${'a'.repeat(63)}.`.repeat(3)}${'b'.repeat(49)}.example.com`
+    const hosts = [`${'h'.repeat(60)}.example.com`, `*.${labels}`, labels]
+    expectTaken(intentOf(hosts.map(host => rule({ host }))))
+    expect(nginxConfig(intentOf([rule({ host: 'short.example.com' })])).text).not.toContain('bucket')
+  })
+
+  test('names hosts of rules as requests have them, although they are stored otherwise', () => {
+    const intent = intentOf([rule({ host: 'Bücher.example.com.' }), rule({ host: '*.Example.net.' })])
+    expectTaken(intent)
+    for (const { text } of [nginxConfig(intent), haproxyConfig(intent)])
+      expect(text).toMatch(/ xn--bcher-kva\.example\.com[; ][\s\S]*\.example\.net[; ]/)
+  })
+
+  test('HAProxy starts while a member does not resolve, and of NGINX it is said that it does not', () => {
+    const intent = intentOf([], [pool('web', { members: [member('gone.invalid'), member('127.0.0.1')] })])
+    expect(judgedByHaproxy(haproxyConfig(intent))).toMatchObject({ code: 0 })
+    expect(haproxyConfig(intent).warnings).toEqual([])
+    expect(nginxConfig(intent).warnings).toEqual(['web: NGINX does not start while gone.invalid does not resolve'])
+  })
+
   test('has nothing of a stored path or host that would be a command', () => {
     const paths = ['/a;b', '/{x}', '/a#b', '/$x', '/status/{stub_status;}#', '/a" { return 200; } #', '/a\n  bind :1']
     const hosts = ['a.example.com; listen 1', 'a b', '', '*', '*.*.example.com', '192.0.2.1']
