@@ -4,7 +4,9 @@ import { parseAddress } from '../network/ip-address.ts'
 import {
   type ConfigTarget,
   type ConfigUpstream,
+  certificateOf,
   certificatesOf,
+  hostGroups,
   type Listener,
   type NamedSite,
   namedSites,
@@ -23,16 +25,29 @@ const WEIGHT_MAX = 256
 const HOST = 'hdr(host),field(1,:),lower'
 
 /** One way to a site: the condition on the host, and how exact it is. */
-type Way = { readonly site: NamedSite; readonly rank: number; readonly acl: string; readonly names: readonly string[] }
+type Way = {
+  readonly site: NamedSite
+  readonly rank: number
+  readonly acl: string
+  readonly names: readonly string[]
+  /** Whether these names are served with TLS: a certificate is that of a host, whichever of its sites has it. */
+  readonly hasTls: boolean
+}
 
 /** Exact names come before wildcards, longer wildcards before shorter ones, then longer paths before shorter ones. */
-function waysOf(sites: readonly NamedSite[]): Way[] {
+function waysOf(sites: readonly NamedSite[], withTls: ReadonlySet<string>): Way[] {
   const ways: Way[] = []
   for (const site of sites) {
-    const exact = site.hostnames.filter(name => !name.startsWith('*'))
-    if (exact.length > 0) ways.push({ site, rank: Infinity, acl: `${site.id}_host`, names: exact })
-    for (const [index, name] of site.hostnames.filter(each => each.startsWith('*')).entries())
-      ways.push({ site, rank: name.length, acl: `${site.id}_wild_${index + 1}`, names: [name] })
+    const exact = Map.groupBy(
+      site.hostnames.filter(name => !name.startsWith('*')),
+      name => withTls.has(name),
+    )
+    for (const [hasTls, names] of exact)
+      ways.push({ site, rank: Infinity, acl: `${site.id}_${hasTls ? 'host' : 'plain'}`, names, hasTls })
+    for (const [index, name] of site.hostnames.filter(each => each.startsWith('*')).entries()) {
+      const hasTls = withTls.has(name)
+      ways.push({ site, rank: name.length, acl: `${site.id}_wild_${index + 1}`, names: [name], hasTls })
+    }
   }
   const byRank = (a: Way, b: Way): number => (a.rank === b.rank ? 0 : b.rank > a.rank ? 1 : -1)
   return ways.toSorted((a, b) => byRank(a, b) || b.site.path.length - a.site.path.length)
@@ -46,13 +61,13 @@ const aclLines = ({ acl, names }: Way): string[] =>
 const conditionOf = ({ acl, site }: Way): string => (site.path === '/' ? acl : `${acl} { path_beg ${site.path} }`)
 
 function frontendLines(name: string, listener: Listener, ways: readonly Way[], redirectPort: number | null): string[] {
-  const served = listener.tls ? ways.filter(({ site }) => site.certificate !== null) : ways
+  const served = listener.tls ? ways.filter(({ hasTls }) => hasTls) : ways
   const to =
     redirectPort === 443
       ? 'scheme https'
       : `location https://%[${HOST}]${portSuffix(redirectPort ?? 443)}%[capture.req.uri]`
   const lines = served.flatMap(way => {
-    const isRedirected = !listener.tls && redirectPort !== null && way.site.redirectsToHttps && way.site.certificate
+    const isRedirected = !listener.tls && redirectPort !== null && way.site.redirectsToHttps && way.hasTls
     return isRedirected ? [`  http-request redirect ${to} code 301 if ${conditionOf(way)}`] : []
   })
   return [
@@ -90,14 +105,16 @@ function backendLines({ id, upstream }: NamedSite): string[] {
 
 export function renderHaproxy(config: ProxyConfig): RenderedConfig {
   const { sites, warnings } = namedSites(config)
-  const ways = waysOf(sites)
+  const [bound = [], unbound = []] = [true, false].map(isBound =>
+    hostGroups(sites).filter(group => (certificateOf(group) !== null) === isBound),
+  )
+  const ways = waysOf(sites, new Set(bound.flatMap(({ hostnames }) => hostnames)))
   const name = safeName(config.name)
   const certificates = certificatesOf(sites)
   const listen = config.listen.filter(({ tls }) => !tls || certificates.length > 0)
   const redirectPort = tlsPortOf(listen)
   if (tlsPortOf(config.listen) !== null)
-    for (const site of sites)
-      if (site.certificate === null) warnings.push(unboundWarning(site.hostnames, 'it is not served with TLS'))
+    for (const { hostnames } of unbound) warnings.push(unboundWarning(hostnames, 'it is not served with TLS'))
   for (const certificate of certificates) warnings.push(`put ${certificate}.pem (chain, then key) into ${CERTIFICATES}`)
   const lines = [
     '',

@@ -15,7 +15,7 @@ import {
   parseSiteName,
   parseUpstreamUrl,
 } from '../../../core/proxies/site-fields.ts'
-import { runProgram } from '../../support/foreign-program.ts'
+import { runProgram, startProgram } from '../../support/foreign-program.ts'
 
 setDefaultTimeout(60_000)
 let folder = ''
@@ -145,6 +145,58 @@ describe('what is rendered', () => {
     const named = { ...configOf([site(attack, ['ok.example.com'])]), name: attack }
     expect(judgedByNginx(renderNginx(named))).toMatchObject({ code: 0 })
     expect(judgedByHaproxy(renderHaproxy(named))).toMatchObject({ code: 0 })
+  })
+})
+
+describe('what runs', () => {
+  /** The programs with one configuration, one after the other, and what they answer. */
+  async function eachProgram(sites: readonly ConfigSite[], look: (ask: Ask, config: RenderedConfig) => Promise<void>) {
+    for (const [render, judge, command] of [
+      [renderNginx, judgedByNginx, ['nginx', '-g', 'daemon off;', '-p', folder, '-c', join(folder, 'nginx.conf')]],
+      [renderHaproxy, judgedByHaproxy, ['haproxy', '-q', '-db', '-f', join(folder, 'haproxy.cfg')]],
+    ] as const) {
+      const config = render(configOf(sites))
+      expect(judge(config)).toMatchObject({ code: 0 })
+      const program = await startProgram(command, ports[0] ?? 0)
+      try {
+        await look(ask, config)
+      } finally {
+        await program.stop()
+      }
+    }
+  }
+  type Ask = (scheme: 'http' | 'https', host: string, path?: string) => Promise<string>
+  /** What is answered: the text of an upstream, where a redirect leads to, or a status. */
+  const ask: Ask = async (scheme, host, path = '/') => {
+    const url = `${scheme}://127.0.0.1:${ports[scheme === 'http' ? 0 : 1]}${path}`
+    const tls = { rejectUnauthorized: false }
+    const answer = await fetch(url, { headers: { host }, redirect: 'manual', keepalive: false, tls })
+    return answer.headers.get('location') ?? (answer.ok ? await answer.text() : `${answer.status}`)
+  }
+  const upstreamOf = (name: string) => Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response(name) })
+  const to = ({ port }: { readonly port: number | undefined }) => ({
+    upstream: { isTls: false, path: '', targets: [target('127.0.0.1', { port: port ?? 0 })] },
+  })
+
+  test('a site without a certificate is served with that of its host, by nginx and by haproxy', async () => {
+    const [shop, api] = [upstreamOf('shop'), upstreamOf('api')]
+    const sites = [
+      site('shop', ['shop.example.com'], { certificate: 'c1', ...to(shop) }),
+      site('api', ['shop.example.com', 'api.example.com'], { path: '/api', redirectsToHttps: true, ...to(api) }),
+    ]
+    try {
+      await eachProgram(sites, async (answerOf, { warnings }) => {
+        expect(await answerOf('https', 'shop.example.com')).toBe('shop')
+        expect(await answerOf('https', 'shop.example.com', '/api')).toBe('api')
+        expect(await answerOf('http', 'shop.example.com', '/api')).toBe(`https://shop.example.com:${ports[1]}/api`)
+        expect(await answerOf('http', 'api.example.com', '/api')).toBe('api')
+        expect(warnings.filter(warning => warning.includes('no certificate'))).toEqual([
+          'api.example.com: no certificate is bound, so it is not served with TLS',
+        ])
+      })
+    } finally {
+      await Promise.all([shop.stop(true), api.stop(true)])
+    }
   })
 })
 
