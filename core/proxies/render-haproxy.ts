@@ -60,16 +60,20 @@ const aclLines = ({ acl, names }: Way): string[] =>
 
 const conditionOf = ({ acl, site }: Way): string => (site.path === '/' ? acl : `${acl} { path_beg ${site.path} }`)
 
+/** What passes requests on to https; a backend, for redirects of a frontend come before all that leads to sites. */
+const redirectOf = (name: string): string => `${name}_to_https`
+
+const isRedirected = ({ site, hasTls }: Way): boolean => site.redirectsToHttps && hasTls
+
+function redirectLines(name: string, port: number): string[] {
+  const to = port === 443 ? 'scheme https' : `location https://%[${HOST}]${portSuffix(port)}%[pathq]`
+  return [`backend ${redirectOf(name)}`, '  mode http', `  http-request redirect ${to} code 301`, '']
+}
+
 function frontendLines(name: string, listener: Listener, ways: readonly Way[], redirectPort: number | null): string[] {
   const served = listener.tls ? ways.filter(({ hasTls }) => hasTls) : ways
-  const to =
-    redirectPort === 443
-      ? 'scheme https'
-      : `location https://%[${HOST}]${portSuffix(redirectPort ?? 443)}%[capture.req.uri]`
-  const lines = served.flatMap(way => {
-    const isRedirected = !listener.tls && redirectPort !== null && way.site.redirectsToHttps && way.hasTls
-    return isRedirected ? [`  http-request redirect ${to} code 301 if ${conditionOf(way)}`] : []
-  })
+  const backendOf = (way: Way): string =>
+    !listener.tls && redirectPort !== null && isRedirected(way) ? redirectOf(name) : way.site.id
   return [
     `frontend ${name}_${listener.port}`,
     '  mode http',
@@ -78,8 +82,7 @@ function frontendLines(name: string, listener: Listener, ways: readonly Way[], r
     '  option forwardfor',
     ...(listener.tls ? ['  http-request set-header X-Forwarded-Proto https'] : []),
     ...served.flatMap(aclLines),
-    ...lines,
-    ...served.map(way => `  use_backend ${way.site.id} if ${conditionOf(way)}`),
+    ...served.map(way => `  use_backend ${backendOf(way)} if ${conditionOf(way)}`),
     '',
   ]
 }
@@ -119,6 +122,7 @@ export function renderHaproxy(config: ProxyConfig): RenderedConfig {
   const lines = [
     '',
     ...listen.flatMap(listener => frontendLines(name, listener, ways, redirectPort)),
+    ...(redirectPort !== null && ways.some(isRedirected) ? redirectLines(name, redirectPort) : []),
     ...sites.flatMap(backendLines),
   ]
   return { text: textOfConfig(config, '.', lines), warnings }

@@ -198,6 +198,26 @@ describe('what runs', () => {
       await Promise.all([shop.stop(true), api.stop(true)])
     }
   })
+
+  test('a redirect to https takes nothing of the other sites of its host', async () => {
+    const [shop, api, all] = [upstreamOf('shop'), upstreamOf('api'), upstreamOf('all')]
+    const sites = [
+      site('shop', ['shop.example.com'], { certificate: 'c1', redirectsToHttps: true, ...to(shop) }),
+      site('api', ['shop.example.com'], { path: '/api', ...to(api) }),
+      site('all', ['*.example.com'], { certificate: 'c1', redirectsToHttps: true, ...to(all) }),
+      site('open', ['open.example.com'], to(all)),
+    ]
+    try {
+      await eachProgram(sites, async answerOf => {
+        expect(await answerOf('http', 'shop.example.com', '/api')).toBe('api')
+        expect(await answerOf('http', 'shop.example.com', '/a?b')).toBe(`https://shop.example.com:${ports[1]}/a?b`)
+        expect(await answerOf('http', 'open.example.com')).toBe('all')
+        expect(await answerOf('http', 'any.example.com')).toBe(`https://any.example.com:${ports[1]}/`)
+      })
+    } finally {
+      await Promise.all([shop.stop(true), api.stop(true), all.stop(true)])
+    }
+  })
 })
 
 describe('fields', () => {
