@@ -90,6 +90,7 @@ describe('the wizard', () => {
     await page.getByLabel('Servers that may use it').fill('13')
     await page.getByRole('button', { name: 'Add and make the licence' }).click()
     await page.getByLabel('Servers that may use it').and(page.locator('[aria-invalid=true]')).waitFor()
+    await page.getByLabel('Servers that may use it').and(page.locator(':focus')).waitFor()
     expect(await page.getByLabel('Names, one a line').inputValue()).toBe(names.join('\n'))
     await page.getByLabel('Servers that may use it').fill('12')
     await page.getByRole('button', { name: 'Add and make the licence' }).click()

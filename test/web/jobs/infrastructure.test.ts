@@ -87,6 +87,37 @@ test('[RES-023] a subnet is added, changed, deleted and restored by its form; wh
   expect((await tenant.call('GET', path)).status).toBe(200)
 }, 120_000)
 
+test('a form that is refused has the focus at its first field at fault, in sight; sent twice in a row it is sent once', async () => {
+  const page = await visit('/infrastructure/subnet')
+  await page.setViewportSize({ width: 1280, height: 500 })
+  await page.getByRole('button', { name: 'Add subnet' }).click()
+  const form = page.getByRole('dialog', { name: 'Add subnet' })
+  await form.getByLabel('name').fill('twice')
+  await form.getByLabel('cidr').fill('10.9.1.300/24')
+  let sent = 0
+  let goOn = () => {}
+  const mayGoOn = new Promise<void>(done => {
+    goOn = done
+  })
+  await page.route('**/api/v1/subnets', async route => {
+    sent += 1
+    await mayGoOn
+    await route.continue()
+  })
+  const save = form.getByRole('button', { name: 'Save' })
+  await save.focus()
+  await page.keyboard.press('Enter')
+  await form.getByRole('button', { name: 'Save', disabled: true }).and(page.locator(':focus')).waitFor()
+  await page.keyboard.press('Enter')
+  await form.getByLabel('cidr').press('Enter')
+  goOn()
+  const cidr = form.getByLabel('cidr').and(page.locator('[aria-invalid=true]:focus'))
+  await cidr.waitFor()
+  const box = await cidr.boundingBox()
+  expect(box === null ? null : box.y >= 0 && box.y + box.height <= 500).toBe(true)
+  expect(sent).toBe(1)
+}, 60_000)
+
 test('what an address asks for that is none changes nothing: an order that no list has, a window beyond all numbers', async () => {
   await made('/subnets', { name: 'asked for', cidr: '10.6.0.0/24' })
   const session = await logIn(hub.url, (await newPerson(hub, tenant.companyId, ['*'])).email)

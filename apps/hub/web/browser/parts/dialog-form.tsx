@@ -1,11 +1,11 @@
 // The form of a dialog: what is filled in, what the API refused, and the two buttons. What was typed stays when it is
 // refused.
 import type { ComponentChildren } from 'preact'
-import { useState } from 'preact/hooks'
+import { useRef, useState } from 'preact/hooks'
 import { shellWords } from '../../words/shell.ts'
 import type { ApiFault } from '../api.ts'
 import { textsOf } from '../session.ts'
-import { ActFault } from './fault.tsx'
+import { ActFault, useFocusAtFault } from './fault.tsx'
 
 const t = textsOf(shellWords)
 
@@ -34,11 +34,16 @@ export function DialogForm(props: Props) {
   const { isDanger = false, isReady = true, before = null } = props
   const [fault, setFault] = useState<ApiFault | null>(null)
   const [isBusy, setBusy] = useState(false)
+  // Known at once, before it is drawn: a second submit sends nothing.
+  const isSending = useRef(false)
+  const form = useFocusAtFault(fault)
   const onSubmit = async (event: Event): Promise<void> => {
     event.preventDefault()
-    if (isBusy || !isReady) return
+    if (isSending.current || !isReady) return
+    isSending.current = true
     setBusy(true)
     const refused = await props.onSend()
+    isSending.current = false
     setBusy(false)
     setFault(refused)
     if (refused === null) props.onDone?.()
@@ -52,7 +57,7 @@ export function DialogForm(props: Props) {
   }
   const fields = props.children(errorsOf)
   return (
-    <form class={props.class} onSubmit={event => void onSubmit(event)}>
+    <form ref={form} class={props.class} onSubmit={event => void onSubmit(event)}>
       {fields}
       {/* What stands at its field is not said once more. */}
       <ActFault fault={fault === null ? null : { ...fault, errors: Object.fromEntries(untold) }} />
@@ -62,7 +67,8 @@ export function DialogForm(props: Props) {
             {t('cancel')}
           </button>
         )}
-        <button type="submit" class={isDanger ? 'danger' : 'primary'} disabled={isBusy || !isReady}>
+        {/* Busy it keeps the focus, which a disabled one loses. */}
+        <button type="submit" class={isDanger ? 'danger' : 'primary'} disabled={!isReady} aria-disabled={isBusy}>
           {props.act}
         </button>
       </div>

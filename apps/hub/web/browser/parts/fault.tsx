@@ -1,4 +1,5 @@
 // What stands where data cannot be shown: the text of the answer, the request's id, and what one can do.
+import { useEffect, useRef } from 'preact/hooks'
 import { shellWords } from '../../words/shell.ts'
 import type { ApiFault } from '../api.ts'
 import { company, textsOf } from '../session.ts'
@@ -39,6 +40,16 @@ export function Fault({ fault, onRetry }: { readonly fault: ApiFault; readonly o
       ) : null}
     </div>
   )
+}
+
+/** For a form: each time it was refused the first field at fault has the focus, which brings it into sight. */
+export function useFocusAtFault(fault: object | null) {
+  const form = useRef<HTMLFormElement>(null)
+  useEffect(() => {
+    if (fault === null) return
+    form.current?.querySelector<HTMLElement>('[aria-invalid=true], .field:has(.fault) input')?.focus()
+  }, [fault])
+  return form
 }
 
 /** The fault of an act, beside the button that caused it. */

@@ -1,12 +1,12 @@
 // Steps 1 and 2: which servers, and the licence by which their agents join. Nothing that was typed is lost by a
 // refusal; sent again it adds nobody twice.
-import { useState } from 'preact/hooks'
+import { useRef, useState } from 'preact/hooks'
 import type { ArrivalsView } from '../../../views/arrivals.ts'
 import { enrollWords } from '../../../words/enroll.ts'
 import { type ApiFault, type ApiResult, send } from '../../api.ts'
 import { dayText } from '../../format.ts'
 import { nowMs } from '../../hub-clock.ts'
-import { ActFault } from '../../parts/fault.tsx'
+import { ActFault, useFocusAtFault } from '../../parts/fault.tsx'
 import { Field, SelectField, TextField } from '../../parts/field.tsx'
 import { may, textsOf } from '../../session.ts'
 import { KnownServer } from './known-server.tsx'
@@ -245,9 +245,10 @@ type LicenceProps = {
   readonly fault: ApiFault | null
   readonly submit: string
   readonly isReady: boolean
+  readonly isBusy: boolean
 }
 
-const LicenceStep = ({ left, licence, onChange, fault, submit, isReady }: LicenceProps) => (
+const LicenceStep = ({ left, licence, onChange, fault, submit, isReady, isBusy }: LicenceProps) => (
   <section class="panel" aria-label={t('licence')}>
     <h2>{t('licence')}</h2>
     <TextField
@@ -278,7 +279,7 @@ const LicenceStep = ({ left, licence, onChange, fault, submit, isReady }: Licenc
       errors={fault?.errors.expires_at}
     />
     <ActFault fault={fault} />
-    <button type="submit" class="primary" disabled={!isReady}>
+    <button type="submit" class="primary" disabled={!isReady} aria-disabled={isBusy}>
       {submit}
     </button>
   </section>
@@ -300,6 +301,8 @@ export function NewLicence({
   const [licence, setLicence] = useState<Partial<Licence>>({})
   const [faults, setFaults] = useState<Faults>(NO_FAULTS)
   const [isBusy, setBusy] = useState(false)
+  const isSending = useRef(false)
+  const form = useFocusAtFault(faults)
   const [added, setAdded] = useState<Added | null>(null)
   // Of the first try: what was added then counts as awaited when the licence is made by a later one.
   const [since, setSince] = useState<string | null>(null)
@@ -311,16 +314,19 @@ export function NewLicence({
   }
   const onSubmit = async (event: Event): Promise<void> => {
     event.preventDefault()
+    if (isSending.current) return
+    isSending.current = true
     setBusy(true)
     const from = since ?? new Date(Math.floor(nowMs() / 1000) * 1000 - 1000).toISOString()
     setSince(from)
     const made = await make({ names, licence: wanted, added, since: from }, setAdded)
+    isSending.current = false
     setBusy(false)
     setFaults('token' in made ? NO_FAULTS : made)
     if ('token' in made) onMade(made)
   }
   return (
-    <form class="wizard" onSubmit={event => void onSubmit(event)}>
+    <form ref={form} class="wizard" onSubmit={event => void onSubmit(event)}>
       <NamesStep
         view={view}
         names={names}
@@ -335,7 +341,8 @@ export function NewLicence({
         onChange={change => setLicence(before => ({ ...before, ...change }))}
         fault={faults.licence}
         submit={t(asked === null ? 'create_open' : 'create')}
-        isReady={!isBusy && (names.way !== 'known' || names.known !== null)}
+        isReady={names.way !== 'known' || names.known !== null}
+        isBusy={isBusy}
       />
     </form>
   )
