@@ -111,6 +111,35 @@ test('[G-15] a token is not sent over plain http to another host', async () => {
   expect([asked, said.code, said.err]).toEqual([0, 1, expect.stringContaining(`${url} is plain http to another host`)])
 })
 
+test('a hub that had too many submissions is asked again as it says, twice, and not after an hour', async () => {
+  put('many/server/acme/web-3.yml', 'apiVersion: hub/v1\n')
+  /** A hub that answers 429 so often, with this Retry-After; what the command said, and when it asked. */
+  async function asked(times: number, retryAfter: string) {
+    const atMs: number[] = []
+    const other = Bun.serve({
+      hostname: '127.0.0.1',
+      port: 0,
+      fetch: () =>
+        atMs.push(performance.now()) <= times
+          ? Response.json({ message: 'Too many.' }, { status: 429, headers: { 'retry-after': retryAfter } })
+          : Response.json({ data: { status: 'planned', items: [], errors: [] } }),
+    })
+    const said = await run('validate', join(folder, 'many'), '--url', `http://127.0.0.1:${other.port}`)
+    await other.stop(true)
+    return { ...said, atMs }
+  }
+  const later = 'hub: too many requests (429): trying again in'
+  const once = await asked(1, '1')
+  expect(once).toMatchObject({ code: 0, out: 'valid\n', err: `${later} 1 s\n` })
+  // A timer may be a little early.
+  expect((once.atMs[1] ?? 0) - (once.atMs[0] ?? 0)).toBeGreaterThan(990)
+  const refused = 'hub: POST /iac/validate answered 429: Too many.\n'
+  const always = await asked(9, '0')
+  expect([always.code, always.err, always.atMs.length]).toEqual([1, `${later} 0 s\n`.repeat(2) + refused, 3])
+  const long = await asked(9, '3600')
+  expect([long.code, long.err, long.atMs.length]).toEqual([1, refused, 1])
+})
+
 test('what an approver rejected is exit code 1: nothing waits for it any more', async () => {
   const approver = await hub.user(own.companyId, ['approvals.view', 'approvals.decide', 'iac.view'])
   const flow = {

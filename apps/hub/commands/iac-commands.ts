@@ -4,6 +4,7 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative, resolve, sep } from 'node:path'
 import type { Command } from 'commander'
+import { parseRetryAfter } from '../../../core/agent/response-action.ts'
 import { isPlainBeyondHost } from '../../../core/config/plain-http.ts'
 import { isObject, type Unchecked } from '../../../core/json-object.ts'
 import { MANIFESTS_MAX } from '../iac/run-limits.ts'
@@ -11,6 +12,9 @@ import { type Print, printer } from './output.ts'
 
 const TIMEOUT_MS = 60_000
 const POLL_MS = 1_000
+/** How often a call is sent again that the hub had too many of, and how long a command waits for it in all. */
+const AGAIN_MAX = 2
+const WAIT_MAX_MS = 120_000
 /** As `diff` and others say it: everything went well, and there are changes. */
 const HAS_CHANGES = 2
 
@@ -30,13 +34,15 @@ export class ExitCode extends Error {
 }
 
 class Api {
+  private waitedMs = 0
+
   constructor(
     private readonly url: string,
     private readonly token: string,
   ) {}
 
-  async call(method: string, path: string, body?: unknown): Promise<Unchecked> {
-    const response = await fetch(`${this.url}/api/v1${path}`, {
+  private send(method: string, path: string, body: unknown): Promise<Response> {
+    return fetch(`${this.url}/api/v1${path}`, {
       method,
       headers: {
         Authorization: `Bearer ${this.token}`,
@@ -50,6 +56,23 @@ class Api {
       const reason = error instanceof Error ? error.message : String(error)
       throw new Error(`the hub cannot be reached at ${this.url}: ${reason}`, { cause: error })
     })
+  }
+
+  /** Waits as a hub asks that had too many calls. False where it does not, or where that would be too long. */
+  private async hasWaited({ status, headers }: Response): Promise<boolean> {
+    const asked = status === 429 ? headers.get('retry-after') : null
+    const waitMs = parseRetryAfter(asked, headers.get('date'), Date.now())
+    if (waitMs === null || this.waitedMs + waitMs > WAIT_MAX_MS) return false
+    this.waitedMs += waitMs
+    process.stderr.write(`hub: too many requests (429): trying again in ${Math.ceil(waitMs / 1000)} s\n`)
+    await new Promise(done => setTimeout(done, waitMs))
+    return true
+  }
+
+  async call(method: string, path: string, body?: unknown): Promise<Unchecked> {
+    let response = await this.send(method, path, body)
+    for (let again = 0; again < AGAIN_MAX && (await this.hasWaited(response)); again++)
+      response = await this.send(method, path, body)
     const answer: unknown = await response.json().catch(() => null)
     if (response.ok && isObject(answer)) return answer
     const told = isObject(answer) ? answer : {}
