@@ -93,6 +93,37 @@ describe('exports', () => {
     expect(audit.text.trimEnd().split('\n')).toHaveLength(wanted)
   })
 
+  test('[R-069] [G-110] the health of servers is written where its columns are, for who may see it, and left out for others', async () => {
+    const tenant = await hub.tenant()
+    const [reader, blind] = await Promise.all(
+      [['monitoring.view'], []].map(more =>
+        hub.user(tenant.companyId, ['export.run', 'servers.view', ...more]).then(user => ({ ...tenant, ...user })),
+      ),
+    )
+    if (!reader || !blind) throw new Error('unreachable')
+    await tenant.call('POST', '/servers', { name: 'web-1' })
+    const { health } = (await tenant.call('GET', '/servers?include=health')).body.data[0]
+    expect(health).toEqual({ connectivity: 'unknown', last_seen_at: null, open_alerts: 0 })
+    const cells = { 'health.connectivity': 'unknown', 'health.last_seen_at': '', 'health.open_alerts': '0' }
+    const rows = async (body: Json, by: Tenant): Promise<Json[]> =>
+      parse((await exported({ resource: 'servers', ...body }, by)).text, { columns: true })
+    const json = async (body: Json, by: Tenant) =>
+      JSON.parse((await exported({ resource: 'servers', format: 'json', ...body }, by)).text)
+    expect(await rows({}, reader)).toEqual([expect.objectContaining({ name: 'web-1', ...cells })])
+    const columns = ['name', ...Object.keys(cells)]
+    expect(await rows({ columns }, reader)).toEqual([{ name: 'web-1', ...cells }])
+    expect(await json({ columns }, reader)).toEqual([{ name: 'web-1', health }])
+    expect(await rows({ columns }, blind)).toEqual([{ name: 'web-1' }])
+    expect(await json({ columns }, blind)).toEqual([{ name: 'web-1' }])
+    const of = async ({ call }: Tenant): Promise<string[]> =>
+      (await call('GET', '/exports/resources')).body.data[0].columns
+    expect(await of(reader)).toContain('health.open_alerts')
+    for (const name of [...(await of(blind)), ...Object.keys((await rows({}, blind))[0])])
+      expect(name).not.toStartWith('health')
+    // Whole rows are those of the list, which asks for it by its filter.
+    expect((await json({}, reader))[0]).not.toHaveProperty('health')
+  })
+
   test('[R-069] items of option lists are exported with their list and their uses, files with what refers to them', async () => {
     const tenant = await hub.tenant()
     const made = async (list: string, body: Json) =>
@@ -326,6 +357,18 @@ describe('schedules', () => {
     const [row] = await sql`select next_run_at > now() as later from export_schedules where id = ${id}`
     expect(row?.later).toBe(true)
     expect((await own.call('DELETE', `/exports/schedules/${id}`)).status).toBe(204)
+  })
+
+  test('[R-072] [G-110] the health of servers is in the export of a schedule too', async () => {
+    const tenant = await hub.tenant()
+    await tenant.call('POST', '/servers', { name: 'web-1' })
+    const { id } = (await tenant.call('POST', '/exports/schedules', daily)).body.data
+    await sql`update export_schedules set next_run_at = now() - interval '1 minute' where id = ${id}`
+    await runSchedules(hub.hub)
+    const [made] = (await tenant.call('GET', '/exports')).body.data
+    await ended(made.id, tenant.call)
+    const rows = parse(await (await download(made.id, tenant.token)).text(), { columns: true })
+    expect(rows).toEqual([expect.objectContaining({ 'health.connectivity': 'unknown', 'health.open_alerts': '0' })])
   })
 
   test('[R-072] it is disabled after three failures in a row, and when its owner is gone', async () => {

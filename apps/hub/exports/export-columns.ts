@@ -1,6 +1,8 @@
 // The columns of an export, and rows with some of them only.
 import { Type } from '@sinclair/typebox'
-import type { Exported } from './export-resources.ts'
+import type { Caller } from '../platform/http/caller.ts'
+import { columnsOf } from '../platform/http/response-columns.ts'
+import type { Exported, ExportResource } from './export-resources.ts'
 
 /** The value of a column; null where an object on its way is missing. */
 export function valueAt(row: Exported, column: string): unknown {
@@ -11,6 +13,19 @@ export function valueAt(row: Exported, column: string): unknown {
   }
   return value ?? null
 }
+
+/** The columns of a resource that this person may have: those of a member that they may not ask for are left out. */
+export function columnsFor(
+  { asked, response }: ExportResource,
+  caller: Caller,
+  wanted: readonly string[] = columnsOf(response),
+): readonly string[] {
+  return !asked || caller.permissions.has(asked.permission)
+    ? wanted
+    : wanted.filter(column => !isOf(asked.member, column))
+}
+
+export const isOf = (member: string, column: string): boolean => column.startsWith(`${member}.`)
 
 /** A row with some columns only, nested as before. */
 export function withColumns(row: Exported, columns: readonly string[] | null): Exported {

@@ -40,6 +40,12 @@ export type ExportResource = {
   readonly permission: string
   readonly response: TSchema
   readonly filters: Schemas
+  /** A member of its rows that they have only where these filters ask for it, and who has this permission may. */
+  readonly asked?: {
+    readonly member: string
+    readonly permission: string
+    readonly filters: ExportFilters
+  }
   /** The rows after a key (null: from the first), in the order of the keys. */
   readonly readAfter: (asker: Asker, filters: ExportFilters, key: string | null, limit: number) => Promise<Step>
   readonly estimate: (asker: Asker) => Promise<number>
@@ -236,7 +242,10 @@ const approvals: ExportResource = {
 }
 
 export const exportResources: readonly ExportResource[] = [
-  listed('servers', 'servers.view', serverCollection),
+  {
+    ...listed('servers', 'servers.view', serverCollection),
+    asked: { member: 'health', permission: 'monitoring.view', filters: { include: 'health' } },
+  },
   listed('agents', 'monitoring.view', agentCollection),
   listed('licenses', 'monitoring.view', licenseCollection),
   listed('rules', 'monitoring.manage', ruleCollection),

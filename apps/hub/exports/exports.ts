@@ -29,6 +29,7 @@ import {
   wordOf,
 } from '../platform/http/response-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
+import { columnsFor } from './export-columns.ts'
 import { type ExportFormat, type ExportOptions, exportFormats, MEDIA_TYPES } from './export-format.ts'
 import { linkOf } from './export-links.ts'
 import {
@@ -259,7 +260,7 @@ export async function listExportResources(context: RouteContext) {
   const present = async (resource: ExportResource) => ({
     resource: resource.name,
     permission: resource.permission,
-    columns: columnsOf(resource.response),
+    columns: columnsFor(resource, context.caller),
     filters: Object.keys(resource.filters),
     rows_estimate: await resource.estimate(context),
   })

@@ -11,11 +11,11 @@ import type { Executor } from '../platform/db/connect.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
 import { ApiError } from '../platform/http/api-error.ts'
 import type { Asker } from '../platform/http/collection.ts'
-import { columnsOf } from '../platform/http/response-columns.ts'
 import type { JobPayload } from '../platform/jobs/jobs.ts'
 import { livingProcesses } from '../queues/living-processes.ts'
+import { columnsFor, isOf } from './export-columns.ts'
 import { type ExportFormat, type ExportOptions, ExportText } from './export-format.ts'
-import { type ExportFilters, exportResourceOf } from './export-resources.ts'
+import { type ExportFilters, type ExportResource, exportResourceOf } from './export-resources.ts'
 import { expiryOf, forgetOldExports } from './export-retention.ts'
 import { noteOutcome } from './schedule-outcome.ts'
 
@@ -85,6 +85,15 @@ async function note(db: Executor, exportId: string, attempt: string, rows: numbe
   if (held.length === 0) throw new ExportTaken()
 }
 
+/** What is written for this person, and the filters that bring it. JSON without chosen columns is as the list is. */
+function shapeOf({ format, columns, filters }: Begun, resource: ExportResource, { caller }: Asker) {
+  const chosen = columns && columnsFor(resource, caller, columns)
+  const written = chosen ?? columnsFor(resource, caller)
+  const { asked } = resource
+  const isWanted = (format === 'csv' || chosen !== null) && written.some(column => asked && isOf(asked.member, column))
+  return { chosen, written, filters: isWanted ? { ...filters, ...asked?.filters } : filters }
+}
+
 async function writeRows(
   hub: Hub,
   begun: Begun,
@@ -94,14 +103,14 @@ async function writeRows(
 ): Promise<number> {
   const resource = exportResourceOf(begun.resource)
   if (!resource) throw new ExportFailed('unknown_resource')
-  const columns = begun.columns ?? columnsOf(resource.response)
-  const text = new ExportText(begun.format, columns, begun.columns, begun.options)
+  let asker = await askerOf(hub, begun, resource.permission)
+  const { chosen, written, filters } = shapeOf(begun, resource, asker)
+  const text = new ExportText(begun.format, written, chosen, begun.options)
   const rowsMax = hub.state.valueOf('exports.max_rows')
   await writer.add(Buffer.from(text.head()))
   let count = 0
   for (let key: string | null = null; ; ) {
-    const asker: Asker = await askerOf(hub, begun, resource.permission)
-    const step = await resource.readAfter(asker, begun.filters, key, ROWS_AT_ONCE)
+    const step = await resource.readAfter(asker, filters, key, ROWS_AT_ONCE)
     count += step.rows.length
     if (count > rowsMax) throw new ExportFailed('too_many_rows')
     await writer.add(Buffer.from(text.rows(step.rows)))
@@ -109,6 +118,7 @@ async function writeRows(
     if (count % ROWS_KEPT === 0) Bun.gc(true)
     key = step.key
     if (key === null) break
+    asker = await askerOf(hub, begun, resource.permission)
   }
   await writer.add(Buffer.from(text.end()))
   return count
