@@ -120,8 +120,8 @@ describe('answers that are none', () => {
     const { id, questions = [] } = decode(query)
     const name = questions[0]?.name ?? ''
     const soa = { mname: 'a', rname: 'b', serial: 7, refresh: 1, retry: 1, expire: 1, minimum: 1 }
-    const answers: Answer[] = questions[0]?.type === 'SOA' ? [{ type: 'SOA', name, data: soa }] : []
     const isOwn = way !== 'not authoritative' && way !== 'a referral upwards'
+    const answers: Answer[] = isOwn && questions[0]?.type === 'SOA' ? [{ type: 'SOA', name, data: soa }] : []
     const answer = encode({
       type: 'response',
       id,

@@ -119,24 +119,26 @@ function checkResponse(packet: DecodedPacket, { name, type }: Question): void {
   if (!packet.flag_qr) throw new NoResponse('unreadable')
   const code = CODES[(packet.flags ?? 0) & 15] ?? 'unknown'
   if (code !== 'NOERROR' && code !== 'NXDOMAIN') throw new NoResponse(code)
-  const [question, ...more] = packet.questions ?? []
-  if (more.length > 0 || question?.type !== type || question.name.toLowerCase() !== name.toLowerCase())
-    throw new NoResponse('unreadable')
+  const isAnother = (asked: { readonly type: string; readonly name: string }): boolean =>
+    asked.type !== type || asked.name.toLowerCase() !== name.toLowerCase()
+  // Some servers leave it out.
+  if (packet.questions?.some(isAnother)) throw new NoResponse('unreadable')
   if (packet.flag_tc) throw new NoResponse('truncated')
 }
 
 /**
  * The name of a referral; null where the server answers by itself. Throws NoResponse for a server that has not got the
- * zone: its answers, also that there is nothing, are not those of the zone.
+ * zone, not even its SOA: its answers, also that there is nothing, are not those of the zone.
  */
-function cutOf(packet: DecodedPacket, { name, zone }: Question): string | null {
+function cutOf(packet: DecodedPacket, { name, type, zone }: Question): string | null {
   if (packet.flag_aa) return null
   // Some servers put the name servers of a cut among the answers when these are what is asked for.
   const records = [...(packet.answers ?? []), ...(packet.authorities ?? [])]
-  const cut = records.find(({ type }) => type === 'NS')?.name.toLowerCase() ?? zone
-  if (cut === zone || !isWithin(cut, zone) || !isWithin(name.toLowerCase(), cut))
+  const cut = records.find(record => record.type === 'NS')?.name.toLowerCase() ?? zone
+  if (cut !== zone && isWithin(cut, zone) && isWithin(name.toLowerCase(), cut)) return cut
+  if (type === 'SOA' && !packet.answers?.some(record => record.type === 'SOA'))
     throw new NoResponse('not authoritative')
-  return cut
+  return null
 }
 
 async function askOnce(server: NameServer, question: Question, isRecursive: boolean): Promise<NameServerResponse> {
