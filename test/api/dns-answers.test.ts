@@ -135,6 +135,33 @@ describe('answers that are none', () => {
     return answer.subarray(0, -1)
   }
 
+  /** Over UDP and TCP at one port: one that is free of both. */
+  async function serve(way: Way) {
+    for (;;) {
+      const tcp = Bun.listen({
+        hostname: '127.0.0.1',
+        port: 0,
+        socket: {
+          data(socket, query) {
+            const answer = answerIn(way, Buffer.from(query).subarray(2))
+            socket.write(Buffer.concat([Buffer.from([answer.length >> 8, answer.length & 0xff]), answer]))
+          },
+        },
+      })
+      const udp = await Bun.udpSocket({
+        hostname: '127.0.0.1',
+        port: tcp.port,
+        socket: {
+          data: (self, query, port, address) => {
+            self.send(answerIn(way, Buffer.from(query)), port, address)
+          },
+        },
+      }).catch(() => null)
+      if (udp) return { udp, tcp }
+      tcp.stop(true)
+    }
+  }
+
   const ways: [Way, string][] = [
     ['echo', 'unreadable'],
     ['another question', 'unreadable'],
@@ -145,24 +172,7 @@ describe('answers that are none', () => {
   ]
   for (const [way, error] of ways)
     test(`[RES-209] a name server whose answer is ${way} is unreachable, and nothing is missing`, async () => {
-      const udp = await Bun.udpSocket({
-        hostname: '127.0.0.1',
-        socket: {
-          data: (self, query, port, address) => {
-            self.send(answerIn(way, Buffer.from(query)), port, address)
-          },
-        },
-      })
-      const tcp = Bun.listen({
-        hostname: '127.0.0.1',
-        port: udp.port,
-        socket: {
-          data(socket, query) {
-            const answer = answerIn(way, Buffer.from(query).subarray(2))
-            socket.write(Buffer.concat([Buffer.from([answer.length >> 8, answer.length & 0xff]), answer]))
-          },
-        },
-      })
+      const { udp, tcp } = await serve(way)
       try {
         const server = await made('/dns/servers', { name: way, host: '127.0.0.1', port: udp.port })
         const of = await zone({ server_ids: [server.id], records: [A('www'), { type: 'NS', value: 'ns1' }] })
