@@ -1,7 +1,9 @@
 // The only place that opens Postgres.
 import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js'
+import pTimeout from 'p-timeout'
 import postgres from 'postgres'
 import { preparing } from './prepared.ts'
+import { dropSilent } from './silence.ts'
 
 export type Db = PostgresJsDatabase
 /** Inside a transaction; queries are the same as outside. */
@@ -18,6 +20,12 @@ export type Database = {
 }
 
 const JOB_CONNECTIONS = 3
+/** How long a connection may wait for an answer that the server does not work on, and how often that is looked at. */
+const SILENCE = { silentMs: 10_000, everyMs: 5000 }
+/** After so long without a word the kernel asks whether the other side is there. */
+const KEEP_ALIVE_SECONDS = 15
+/** What a new connection and its answer may take where others are silent. */
+const FRESH_SECONDS = 2
 /** Seconds before a lost connection is made anew; the library counts the losses of all connections of a pool. */
 const reconnectAfter = (losses: number): number => (0.5 + Math.random() / 2) * Math.min(0.01 * 3 ** losses, 1)
 /**
@@ -36,9 +44,47 @@ const jsonType = (oid: number) => ({
   parse: (text: string): unknown => JSON.parse(text),
 })
 
+/** One connection for one question, which is gone afterwards whatever becomes of it. */
+async function withFresh<T>(url: string, act: (fresh: postgres.Sql) => Promise<T>): Promise<T> {
+  const fresh = postgres(url, {
+    max: 1,
+    connect_timeout: FRESH_SECONDS,
+    fetch_types: false,
+    onnotice: () => {},
+    connection: { application_name: 'hub watch', statement_timeout: FRESH_SECONDS * 1000 },
+  })
+  try {
+    return await pTimeout(act(fresh), { milliseconds: 2 * FRESH_SECONDS * 1000 })
+  } finally {
+    await fresh.end({ timeout: 1 })
+    for (const { lose } of fresh.states()) lose()
+  }
+}
+
+/** Looks again and again for connections that went silent. Returns what ends that. */
+function watchSilence(url: string, pools: readonly postgres.Sql[], { silentMs, everyMs } = SILENCE): () => void {
+  let isLooking = false
+  const look = async (): Promise<void> => {
+    if (isLooking) return
+    isLooking = true
+    // Where a new connection has no answer either, nothing is known of the others.
+    await dropSilent(pools, silentMs, act => withFresh(url, act)).catch(() => {})
+    isLooking = false
+  }
+  const timer = setInterval(() => void look(), everyMs)
+  timer.unref()
+  return () => clearInterval(timer)
+}
+
 /** Opens a pool. Nothing is connected before the first query. */
-export function openDatabase(url: string, connectionsMax: number): Database {
-  const shared = { connect_timeout: 10, idle_timeout: 60, backoff: reconnectAfter, onnotice: () => {} }
+export function openDatabase(url: string, connectionsMax: number, silence = SILENCE): Database {
+  const shared = {
+    connect_timeout: 10,
+    idle_timeout: 60,
+    keep_alive: KEEP_ALIVE_SECONDS,
+    backoff: reconnectAfter,
+    onnotice: () => {},
+  }
   const session = {
     TimeZone: 'UTC',
     lock_timeout: 30_000,
@@ -56,11 +102,13 @@ export function openDatabase(url: string, connectionsMax: number): Database {
     connection: { ...session, application_name: 'hub jobs' },
     types: { json: jsonType(JSON_OID), jsonb: jsonType(JSONB_OID) },
   })
+  const stopWatch = watchSilence(url, [client, jobs], silence)
   return {
     db: drizzle(preparing(client)),
     client,
     jobs,
     async close() {
+      stopWatch()
       await Promise.all([client.end({ timeout: 5 }), jobs.end({ timeout: 5 })])
     },
   }

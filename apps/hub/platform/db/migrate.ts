@@ -79,6 +79,7 @@ import addressText from '../../../../sql/hub/0104_address_text.sql' with { type:
 import partsNoted from '../../../../sql/hub/0105_parts_noted.sql' with { type: 'text' }
 import securityExportAttempts from '../../../../sql/hub/0106_security_export_attempts.sql' with { type: 'text' }
 import secondFactors from '../../../../sql/hub/0107_second_factors.sql' with { type: 'text' }
+import { isHeard } from './silence.ts'
 
 type Migration = { readonly number: number; readonly name: string; readonly sql: string }
 
@@ -235,9 +236,14 @@ export async function migrateDatabase(
   }
 }
 
-/** True when every migration of this program is applied. Throws where the database does not answer in time. */
+/**
+ * True when every migration of this program is applied. Throws where the database does not answer in time, also when
+ * only some of the connections are silent: what is asked next may have one of them.
+ */
 export async function isMigrated(client: postgres.Sql): Promise<boolean> {
   const asked = client<{ count: number }[]>`select count(*)::int as count from hub_migrations`.execute()
   const rows = await pTimeout(asked, { milliseconds: ANSWER_WAIT_MS })
+  const isAnswered = await pTimeout(isHeard(client, ANSWER_WAIT_MS), { milliseconds: ANSWER_WAIT_MS })
+  if (!isAnswered) throw new Error('connections to the database are silent')
   return (rows[0]?.count ?? 0) >= migrations.length
 }
