@@ -339,6 +339,29 @@ describe('PowerDNS', () => {
     expect(error).toStartWith(`the API answered 422: RRset held.${of.name}. IN CNAME: Conflicts`)
   })
 
+  test('[R-054] an answer of the API that breaks off fails the run', async () => {
+    const api = Bun.listen({
+      hostname: '127.0.0.1',
+      port: 0,
+      socket: {
+        data(socket) {
+          socket.end('HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"rrsets": [')
+        },
+      },
+    })
+    try {
+      const of = await published([])
+      await tenant.call('PATCH', `/dns/servers/${of.server_ids[0]}`, {
+        api_url: `http://127.0.0.1:${api.port}`,
+        api_key: pdns.apiKey,
+      })
+      for (const mode of ['publish', 'read'])
+        expect(await run(of, { mode })).toMatchObject({ state: 'failed', error: 'the API does not answer' })
+    } finally {
+      api.stop(true)
+    }
+  })
+
   test('[RES-018] a wrong key fails the run, and no key stands in a run, an answer or the log', async () => {
     const of = await published([A('www')])
     const wrong = `wrong-${crypto.randomUUID()}`

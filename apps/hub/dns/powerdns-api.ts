@@ -94,7 +94,8 @@ export async function callApi(
     timeoutMs: TIMEOUT_MS,
   }).catch(() => null)
   if (response === null) throw new RunFailed('the API does not answer')
-  const body = await readBeginning(response, ANSWER_BYTES_MAX)
+  const body = await readBeginning(response, ANSWER_BYTES_MAX).catch(() => null)
+  if (body === null) throw new RunFailed('the API does not answer')
   const parsed = parsedBody(body)
   if (!response.ok) throw new RunFailed(`the API answered ${response.status}${reasonOf(parsed, key)}`)
   if (parsed === null) throw new RunFailed('the API answered no JSON')
