@@ -25,7 +25,7 @@ export type FileRecord = RecordValue & {
   readonly ttl: number | null
 }
 
-export type SkippedLine = {
+type SkippedLine = {
   readonly line: number
   readonly text: string
   readonly reason: 'unknown_type' | 'dnssec' | 'outside_zone' | 'class'
@@ -48,7 +48,8 @@ export type ZoneFileFault = {
 const DNSSEC = ['DNSKEY', 'RRSIG', 'NSEC', 'NSEC3', 'NSEC3PARAM', 'DS', 'CDS', 'CDNSKEY', 'SIG', 'KEY', 'NXT', 'DLV']
 const CLASSES = ['IN', 'CH', 'HS', 'CS']
 const UNIT_SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400, w: 604_800 }
-const TTL_MAX = 2 ** 31 - 1
+/** RFC 2181 8. */
+export const TTL_MAX = 2 ** 31 - 1
 
 /** `3600`, `1h`, `1h30m` in seconds; null for anything else. */
 function parseTtl(text: string): number | null {

@@ -339,6 +339,44 @@ describe('PowerDNS', () => {
     expect(error).toStartWith(`the API answered 422: RRset held.${of.name}. IN CNAME: Conflicts`)
   })
 
+  test('[R-054] what a zone cannot keep is skipped with its reason, and the rest is read', async () => {
+    const of = await published([A('kept')])
+    const set = (name: string, type: string, ttl: number, ...contents: string[]) => ({
+      name: name === '@' ? `${of.name}.` : `${name}.${of.name}.`,
+      type,
+      ttl,
+      records: contents.map(content => ({ content, disabled: false })),
+    })
+    const rrsets = [
+      set('0/25', 'NS', 60, 'ns.example.net.'),
+      set('@', 'TXT', 60, '"v=spf1 -all"', '"v=spf1 +all"'),
+      set('plain', 'SRV', 60, '0 5 80 www.example.net.'),
+      set('past', 'A', -5, '192.0.2.1'),
+      set('kept', 'CNAME', 60, 'www.example.net.'),
+      set('odd', 'CAA', 60, '0 issuemail "x"'),
+      set('good', 'A', 60, '192.0.2.2'),
+    ]
+    const api = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => Response.json({ rrsets }) })
+    try {
+      await tenant.call('PATCH', `/dns/servers/${of.server_ids[0]}`, {
+        api_url: `http://127.0.0.1:${api.port}`,
+        api_key: pdns.apiKey,
+      })
+      const { error, result } = await run(of, { mode: 'read' })
+      expect([error, result.created]).toEqual([null, 2])
+      expect(result.skipped.map(({ text, reason }: Json) => `${text}: ${reason}`).sort()).toEqual([
+        '0/25 NS ns.example.net.: name',
+        '@ TXT v=spf1 -all: spf_twice',
+        'kept CNAME www.example.net.: cname_beside',
+        'odd CAA 0 issuemail "x": unreadable',
+        'past A 192.0.2.1: ttl',
+        'plain SRV 0 5 80 www.example.net.: service_name',
+      ])
+    } finally {
+      await api.stop(true)
+    }
+  })
+
   test('[R-054] an answer of the API that breaks off fails the run', async () => {
     const api = Bun.listen({
       hostname: '127.0.0.1',

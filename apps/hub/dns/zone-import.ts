@@ -1,7 +1,7 @@
 // A zone file read into a zone (R-055, RES-203 to RES-207): what is known stays, what is new is made, and what the file
 // lacks goes where the file is to replace the zone.
-import { type FileRecord, readZoneFile, type SkippedLine, type ZoneFile } from '../../../core/dns/zone-file.ts'
-import { faultInZone } from '../../../core/dns/zone-rules.ts'
+import { type FileRecord, readZoneFile, type ZoneFile } from '../../../core/dns/zone-file.ts'
+import { faultInZone, type ZoneFault } from '../../../core/dns/zone-rules.ts'
 import type { Tx } from '../platform/db/transaction.ts'
 import { invalid } from '../platform/http/api-error.ts'
 import { words } from '../platform/http/api-texts.ts'
@@ -20,14 +20,25 @@ import {
 import { TTL_MAX_SECONDS, TTL_MIN_SECONDS } from './zone-limits.ts'
 import { touchZone } from './zone-serial.ts'
 
+const SKIPPED_TEXT_MAX = 200
+
 type ImportMode = 'merge' | 'replace'
+type ImportOrder = {
+  readonly content: string
+  readonly mode: ImportMode
+  readonly isDryRun: boolean
+  /** What the rules of a zone refuse is named among what is skipped. */
+  readonly skipsRefused?: boolean
+}
+type Refused = { readonly record: FileRecord; readonly fault: ZoneFault }
+type SkippedRecord = { readonly line: number; readonly text: string; readonly reason: string }
 
 type ImportResult = {
   readonly created: number
   readonly updated: number
   readonly deleted: number
   readonly unchanged: number
-  readonly skipped: readonly SkippedLine[]
+  readonly skipped: readonly SkippedRecord[]
 }
 
 /** Throws 422 on `content.<line>`. */
@@ -56,21 +67,42 @@ function wantedOf({ records, defaultTtl }: ZoneFile, zone: Pick<DnsZone, 'defaul
   return { wanted, ttls }
 }
 
-/** Throws 422 on the first line that the rules of a zone refuse. */
-function judge(kept: readonly StoredRecord[], added: readonly FileRecord[], zoneName: string): void {
+/** What may stand in the zone, and what the rules of a zone refuse, with why. */
+function judge(kept: readonly StoredRecord[], added: readonly FileRecord[], zoneName: string) {
   const content = new ZoneContent(kept)
+  const fit: FileRecord[] = []
+  const refused: Refused[] = []
   for (const record of added) {
     const fault = faultInZone(record, zoneName, content.at)
-    if (fault) throw invalid({ [`content.${record.line}`]: zoneFaultWords(fault) })
+    if (fault) {
+      refused.push({ record, fault })
+      continue
+    }
     content.add(record)
+    fit.push(record)
   }
+  return { fit, refused }
 }
 
+const skippedOf = ({ record: { name, type, value }, fault }: Refused): SkippedRecord => ({
+  line: 0,
+  text: skippedText(name, type, value),
+  reason: fault.reason,
+})
+
+/** What is said of a record that is not of a file. */
+export const skippedText = (name: string, type: string, value: string): string =>
+  `${name} ${type} ${value}`.slice(0, SKIPPED_TEXT_MAX)
+
+/**
+ * Reads a zone file into a zone. Throws 422, also on the first line that the rules of a zone refuse, unless such are to
+ * be skipped.
+ */
 export async function importZoneFile(
   tx: Tx,
   editor: Editor,
   zone: DnsZone,
-  { content, mode, isDryRun }: { readonly content: string; readonly mode: ImportMode; readonly isDryRun: boolean },
+  { content, mode, isDryRun, skipsRefused = false }: ImportOrder,
 ): Promise<ImportResult> {
   const file = readFile(content, zone.name)
   const stored = await lockRecords(tx, zone.id)
@@ -80,8 +112,10 @@ export async function importZoneFile(
     mode === 'replace' && record.managed_by === null && !wanted.has(identity(record))
   const gone = stored.filter(isGone)
   const kept = stored.filter(record => !isGone(record))
-  const added = [...wanted.values()].filter(record => !known.has(identity(record)))
-  judge(kept, added, zone.name)
+  const unknown = [...wanted.values()].filter(record => !known.has(identity(record)))
+  const { fit: added, refused } = judge(kept, unknown, zone.name)
+  const [first] = refused
+  if (first && !skipsRefused) throw invalid({ [`content.${first.record.line}`]: zoneFaultWords(first.fault) })
   checkRecordLimit(kept.length + added.length)
   const hasNs = kept.some(isNsOfZone) || added.some(record => isNsOfZone({ ...record, enabled: true }))
   if (!hasNs && gone.some(isNsOfZone) && (await isPublishedZone(tx.db, zone.id))) throw lastNs()
@@ -94,7 +128,7 @@ export async function importZoneFile(
     updated: differing,
     deleted: gone.length,
     unchanged: kept.filter(record => wanted.has(identity(record))).length - differing,
-    skipped: file.skipped,
+    skipped: [...file.skipped, ...refused.map(skippedOf)],
   }
   if (isDryRun) return result
   await deleteRecords(tx, editor, gone)

@@ -1,17 +1,20 @@
 // What a call of a zone's sync does: verify, publish to PowerDNS (powerdns-api.ts), or read what it has (R-053,
 // R-054). When it is refused to publish: unsafe-publish.ts.
 import { sql } from 'drizzle-orm'
+import { fullName, parseDomainName } from '../../../core/dns/domain-name.ts'
 import type { RecordType } from '../../../core/dns/record-value.ts'
-import { writeZoneFile } from '../../../core/dns/zone-file.ts'
+import { TTL_MAX, writeZoneFile } from '../../../core/dns/zone-file.ts'
 import type { Unchecked } from '../../../core/json-object.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
+import { ApiError } from '../platform/http/api-error.ts'
+import { render } from '../platform/http/api-texts.ts'
 import type { Editor } from '../resources/editor.ts'
 import type { KindInfo } from '../resources/kind-info.ts'
 import { RunFailed } from '../resources/runs.ts'
 import { type DnsZone, dnsZoneKind } from './dns-zone.ts'
 import { callApi, callsOf, keyOf, publisherOf, type RecordSet, setsOf } from './powerdns-api.ts'
 import { refuseUnsafe } from './unsafe-publish.ts'
-import { importZoneFile } from './zone-import.ts'
+import { importZoneFile, skippedText } from './zone-import.ts'
 import { verifyZone } from './zone-verify.ts'
 
 const CHANGES_SHOWN = 500
@@ -66,22 +69,49 @@ async function publish(editor: Editor, zone: DnsZone, info: KindInfo, { dry_run,
   return { ...verified, replaced: replaced.length, deleted: deleted.length, changes }
 }
 
-/** Takes over what the server has, as a zone file that is merged. */
+/** Why a record that the server has cannot be one of a zone file; null when it can. */
+function unfitReason({ name, ttl, unreadable }: RecordSet, value: string, zoneName: string): string | null {
+  if (parseDomainName(fullName(name, zoneName)) === null) return 'name'
+  if (!Number.isInteger(ttl) || ttl < 0 || ttl > TTL_MAX) return 'ttl'
+  return unreadable?.includes(value) ? 'unreadable' : null
+}
+
+/** The error of a request, as that of a run. */
+function runError(error: unknown): unknown {
+  if (!(error instanceof ApiError)) return error
+  const [first] = Object.entries(error.more.errors ?? {})
+  const text = render(first?.[1][0] ?? error.text, 'en')
+  return new RunFailed(first ? `${first[0]}: ${text}` : text)
+}
+
+/** Takes over what the server has, as a zone file that is merged; what the zone cannot keep is named. */
 async function read(editor: Editor, zone: DnsZone, { dry_run }: Unchecked) {
   const api = await publisherOf(editor, zone)
   if (!api) throw new RunFailed('no name server with the integration powerdns')
   const served = setsOf(await callApi(editor, api, zone, { method: 'GET' }), zone.name)
-  const records = served.flatMap(({ name, type, ttl, values, unreadable }) =>
-    values.flatMap(value => (unreadable?.includes(value) ? [] : [{ name, type, value, ttl, enabled: true }])),
+  const records = served.flatMap(set => {
+    const { name, type, ttl } = set
+    return set.values.map(value => ({
+      name,
+      type,
+      value,
+      ttl,
+      enabled: true,
+      reason: unfitReason(set, value, zone.name),
+    }))
+  })
+  const unfit = records.flatMap(({ name, type, value, reason }) =>
+    reason === null ? [] : [{ line: 0, text: skippedText(name, type, value), reason }],
   )
-  const skipped = served.flatMap(({ name, type, unreadable = [] }) =>
-    unreadable.map(content => ({ line: 0, text: `${name} ${type} ${content}`, reason: 'unreadable' })),
+  const fit = records.filter(({ reason }) => reason === null)
+  const content = writeZoneFile(zone.name, { ...zone.soa, serial: zone.serial }, zone.default_ttl, fit)
+  const order = { content, mode: 'merge', isDryRun: dry_run === true, skipsRefused: true } as const
+  const done = await inTransaction(editor.hub.database.db, tx => importZoneFile(tx, editor, zone, order)).catch(
+    error => {
+      throw runError(error)
+    },
   )
-  const content = writeZoneFile(zone.name, { ...zone.soa, serial: zone.serial }, zone.default_ttl, records)
-  const done = await inTransaction(editor.hub.database.db, tx =>
-    importZoneFile(tx, editor, zone, { content, mode: 'merge', isDryRun: dry_run === true }),
-  )
-  return { ...done, skipped: [...done.skipped, ...skipped].slice(0, CHANGES_SHOWN) }
+  return { ...done, skipped: [...done.skipped, ...unfit].slice(0, CHANGES_SHOWN) }
 }
 
 export const zoneActs = {
