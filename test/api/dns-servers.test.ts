@@ -377,6 +377,30 @@ describe('PowerDNS', () => {
     }
   })
 
+  test('[R-054] the serial is raised too where the server does not do it by itself, once a publication', async () => {
+    const of = await published([A('www')])
+    await pdns.keepSerial(of.name)
+    const soa = { name: `${of.name}.`, type: 'SOA', ttl: 900 }
+    await pdns.replace(of.name, {
+      ...soa,
+      records: [{ content: `ns1.${of.name}. a.${of.name}. 4294967295 10800 3600 604800 60` }],
+    })
+    const soas = async () => (await pdns.zone(of.name)).rrsets.filter(({ type }) => type === 'SOA')
+    const { state, result } = await run(of, { mode: 'publish' })
+    expect([state, result.in_sync]).toEqual(['done', 2])
+    const { serial } = await pdns.zone(of.name)
+    expect(serial).toBe(Number(`${new Date(hub.hub.now()).toISOString().slice(0, 10).replaceAll('-', '')}00`))
+    expect(Object.values(result.serials)).toEqual([serial])
+    expect(await soas()).toMatchObject([
+      { ...soa, records: [{ content: `ns1.${of.name}. a.${of.name}. ${serial} 10800 3600 604800 60` }] },
+    ])
+    await run(of, { mode: 'publish' })
+    expect((await pdns.zone(of.name)).serial).toBe(serial)
+    await tenant.call('POST', at(of), A('more'))
+    await run(of, { mode: 'publish' })
+    expect((await pdns.zone(of.name)).serial).toBe(serial + 1)
+  })
+
   test('[R-054] an answer of the API that breaks off fails the run', async () => {
     const api = Bun.listen({
       hostname: '127.0.0.1',

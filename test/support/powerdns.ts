@@ -75,6 +75,11 @@ export class PowerDns {
     return this.call('POST', '/zones', { name: `${name}.`, kind: 'Native', nameservers: [`ns1.${name}.`] })
   }
 
+  /** From now on changes of the zone by the API leave its serial as it is. */
+  keepSerial(name: string): Promise<unknown> {
+    return this.call('PUT', `/zones/${name}.`, { soa_edit_api: '' })
+  }
+
   /** What the server has of a zone. */
   zone(name: string): Promise<Zone> {
     return this.call('GET', `/zones/${name}.`) as Promise<Zone>

@@ -3,6 +3,7 @@
 import { sql } from 'drizzle-orm'
 import { fullName, isWithin, relativeName } from '../../../core/dns/domain-name.ts'
 import { isRecordType, parseRecordValue, type RecordType } from '../../../core/dns/record-value.ts'
+import { isNewerSerial, nextSerial } from '../../../core/dns/serial.ts'
 import { quoteStrings, unquoteStrings } from '../../../core/dns/zone-file.ts'
 import { isObject, type Unchecked } from '../../../core/json-object.ts'
 import { parseForeignJson } from '../../../core/wire/json-depth.ts'
@@ -13,6 +14,9 @@ import type { DnsZone } from './dns-zone.ts'
 
 const TIMEOUT_MS = 10_000
 const SETS_PER_CALL = 100
+/** Primary, contact, serial, four times. */
+const SOA_WORDS = 7
+const SERIAL_WORD = 2
 
 /** Of what the API says of a refusal. */
 const REASON_MAX = 300
@@ -78,10 +82,10 @@ export async function callApi(
   { hub }: Editor,
   api: Api,
   zone: DnsZone,
-  request: { method: string; body?: string },
+  request: { method: string; body?: string; query?: string },
 ): Promise<Unchecked> {
   const url = URL.parse(
-    `${api.api_url.replace(/\/+$/, '')}/api/v1/servers/${encodeURIComponent(api.server_id)}/zones/${zone.name}.`,
+    `${api.api_url.replace(/\/+$/, '')}/api/v1/servers/${encodeURIComponent(api.server_id)}/zones/${zone.name}.${request.query ?? ''}`,
   )
   const resolved = url && (await resolveTarget(hub.config, url.hostname))
   if (!url || !resolved) throw new RunFailed('target_not_allowed')
@@ -153,6 +157,38 @@ export function callsOf(replaced: readonly RecordSet[], deleted: readonly Record
     else calls.push(ofName)
   }
   return calls
+}
+
+type ServedSoa = { readonly ttl: number; readonly words: readonly string[]; readonly serial: number }
+
+/** The SOA record of a zone in an answer; null where none is to be read. */
+export function soaOf(answer: Unchecked): ServedSoa | null {
+  const rrsets = Array.isArray(answer.rrsets) ? answer.rrsets.filter(isObject) : []
+  const soa = rrsets.find(({ type }) => type === 'SOA')
+  const [record] = Array.isArray(soa?.records) ? soa.records.filter(isObject) : []
+  const words = String(record?.content).trim().split(/\s+/)
+  const serial = Number(words[SERIAL_WORD])
+  return soa && words.length === SOA_WORDS && Number.isInteger(serial) ? { ttl: Number(soa.ttl), words, serial } : null
+}
+
+/**
+ * Raises the serial of a zone from which records were taken or changed, where the server has not done so by itself: it
+ * does for zones with SOA-EDIT-API only. Throws RunFailed.
+ */
+export async function raiseSerial(editor: Editor, api: Api, zone: DnsZone, before: ServedSoa | null): Promise<void> {
+  const query = `?rrset_name=${zone.name}.&rrset_type=SOA`
+  const soa = soaOf(await callApi(editor, api, zone, { method: 'GET', query }))
+  if (before === null || soa === null || isNewerSerial(soa.serial, before.serial)) return
+  const serial = nextSerial(zone.serial_policy, soa.serial, new Date(editor.hub.now()))
+  const content = soa.words.with(SERIAL_WORD, String(serial)).join(' ')
+  const rrset = {
+    name: `${zone.name}.`,
+    type: 'SOA',
+    changetype: 'REPLACE',
+    ttl: soa.ttl,
+    records: [{ content, disabled: false }],
+  }
+  await callApi(editor, api, zone, { method: 'PATCH', body: JSON.stringify({ rrsets: [rrset] }) })
 }
 
 export const keyOf = ({ name, type }: RecordSet): string => `${name} ${type}`

@@ -12,7 +12,7 @@ import type { Editor } from '../resources/editor.ts'
 import type { KindInfo } from '../resources/kind-info.ts'
 import { RunFailed } from '../resources/runs.ts'
 import { type DnsZone, dnsZoneKind } from './dns-zone.ts'
-import { callApi, callsOf, keyOf, publisherOf, type RecordSet, setsOf } from './powerdns-api.ts'
+import { callApi, callsOf, keyOf, publisherOf, type RecordSet, raiseSerial, setsOf, soaOf } from './powerdns-api.ts'
 import { refuseUnsafe } from './unsafe-publish.ts'
 import { importZoneFile, skippedText } from './zone-import.ts'
 import { verifyZone } from './zone-verify.ts'
@@ -54,7 +54,8 @@ function changesOf(intended: readonly RecordSet[], served: readonly RecordSet[])
 async function publish(editor: Editor, zone: DnsZone, info: KindInfo, { dry_run, force }: Unchecked) {
   const api = await publisherOf(editor, zone)
   if (!api) throw new RunFailed('no name server with the integration powerdns')
-  const served = setsOf(await callApi(editor, api, zone, { method: 'GET' }), zone.name)
+  const answer = await callApi(editor, api, zone, { method: 'GET' })
+  const served = setsOf(answer, zone.name)
   const intended = await intendedSets(editor, zone)
   const { replaced, deleted } = changesOf(intended, served)
   const changes = [
@@ -63,8 +64,9 @@ async function publish(editor: Editor, zone: DnsZone, info: KindInfo, { dry_run,
   ].slice(0, CHANGES_SHOWN)
   if (dry_run === true) return { replaced: replaced.length, deleted: deleted.length, changes }
   if (force !== true) refuseUnsafe(intended, served)
-  for (const rrsets of callsOf(replaced, deleted, zone.name))
-    await callApi(editor, api, zone, { method: 'PATCH', body: JSON.stringify({ rrsets }) })
+  const calls = callsOf(replaced, deleted, zone.name)
+  for (const rrsets of calls) await callApi(editor, api, zone, { method: 'PATCH', body: JSON.stringify({ rrsets }) })
+  if (calls.length > 0) await raiseSerial(editor, api, zone, soaOf(answer))
   const verified = await verifyZone(editor, zone, info)
   return { ...verified, replaced: replaced.length, deleted: deleted.length, changes }
 }
