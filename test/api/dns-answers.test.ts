@@ -186,3 +186,19 @@ describe('answers that are none', () => {
       }
     })
 })
+
+test('[R-053] of very many answers to one question a record keeps a hundred', async () => {
+  const name = `many-${zoneCount++}.example.com`
+  const lines = Array.from({ length: 300 }, (_, index) => `many A 10.0.${index >> 8}.${index & 255}`)
+  const file = `$ORIGIN ${name}.\n$TTL 60\n@ SOA ns1 a 7 1 2 3 4\n@ NS ns1\nns1 A 127.0.0.1\n${lines.join('\n')}\n`
+  const served = await startNameServer(join(folder, name), name, file)
+  try {
+    const server = await made('/dns/servers', { name, host: '127.0.0.1', port: served.port })
+    const of = await zone({ name, server_ids: [server.id], records: [A('many', '10.0.1.43')] })
+    expect((await run(of)).result).toMatchObject({ in_sync: 1, extra: 299 })
+    const [row] = (await tenant.call('GET', `${at(of)}?type=A`)).body.data
+    expect([row.state, row.seen[0].values.length]).toEqual(['in_sync', 100])
+  } finally {
+    await served.stop()
+  }
+})

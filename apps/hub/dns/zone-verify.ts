@@ -16,6 +16,8 @@ import { askNameServer, type NameServer, NoResponse } from './name-server-query.
 import { turnAt } from './query-pace.ts'
 
 const CHANGES_SHOWN = 500
+/** Of what one server answers for a name and type. */
+const SEEN_VALUES_MAX = 100
 const SERIALS_MAY_DIFFER_MS = 600_000
 const MINUTE_MS = 60_000
 
@@ -117,11 +119,11 @@ function changesOf(records: readonly IntendedRecord[], { states, unknown }: Zone
   return [...own, ...unknown.map(each => ({ ...each, state: 'extra' }))]
 }
 
-/** What each server answered for each record's name and type. */
+/** What each server answered for each record's name and type, the beginning of it. */
 function seenBy(answered: readonly Asked[], { name, type }: IntendedRecord) {
   return answered.map(({ server, sets }) => ({
     server: server.name,
-    values: [...(sets.get(setKey(name, type)) ?? [])].sort(),
+    values: [...(sets.get(setKey(name, type)) ?? [])].sort().slice(0, SEEN_VALUES_MAX),
   }))
 }
 
