@@ -264,6 +264,26 @@ describe('PowerDNS', () => {
     expect((await run(of, { mode: 'publish' })).result).toMatchObject({ deleted: 1 })
   })
 
+  test('[RES-212] records that the server has as disabled count among what is deleted, unless they stay', async () => {
+    const of = await published([A('www'), A('other')])
+    expect((await run(of, { mode: 'publish' })).state).toBe('done')
+    const records = (first: number) =>
+      Array.from({ length: 5 }, (_, index) => ({ content: `192.0.2.${first + index}`, disabled: true }))
+    const set = { type: 'A', ttl: 3600 }
+    const own = { content: '192.0.2.1', disabled: false }
+    await pdns.replace(of.name, { ...set, name: `www.${of.name}.`, records: [own, ...records(20)] })
+    expect((await run(of, { mode: 'publish' })).result).toMatchObject({ replaced: 0, deleted: 0 })
+    await pdns.replace(of.name, { ...set, name: `off.${of.name}.`, records: records(30) })
+    await pdns.replace(of.name, { ...set, name: `off2.${of.name}.`, records: records(40) })
+    expect((await run(of, { mode: 'publish' })).error).toBe('unsafe_publish')
+    const { changes } = (await run(of, { mode: 'publish', dry_run: true })).result
+    expect(changes.map(({ name, values }: Json) => [name, values.length])).toEqual([
+      ['off', 5],
+      ['off2', 5],
+    ])
+    expect((await run(of, { mode: 'publish', force: true })).result).toMatchObject({ deleted: 2, in_sync: 3 })
+  })
+
   test('what the server has is read into the zone, which keeps what it has', async () => {
     const of = await published([A('kept')])
     const text = { content: '"tab \\009 and \\"ü\\"" " in two"' }

@@ -39,6 +39,8 @@ export type RecordSet = {
   readonly values: readonly string[]
   /** Those of the values that zones do not keep, as the server has them. */
   readonly unreadable?: readonly string[]
+  /** What the server holds and does not give out, as it has it; goes with the set where that is written or deleted. */
+  readonly disabled?: readonly string[]
 }
 
 /** A change of one set, as the API takes it. */
@@ -124,6 +126,7 @@ export function setsOf(answer: Unchecked, zoneName: string): RecordSet[] {
         type: kind,
         ttl: Number(ttl),
         values: read.map(({ content, value }) => value ?? content),
+        disabled: records.filter(isObject).flatMap(each => (each.disabled === true ? [String(each.content)] : [])),
         unreadable: read.flatMap(({ content, value }) => (value === undefined ? [content] : [])),
       },
     ]

@@ -48,7 +48,14 @@ function changesOf(intended: readonly RecordSet[], served: readonly RecordSet[])
     const other = known.get(keyOf(set))
     return !other || textOf(other) !== textOf(set)
   })
-  return { replaced, deleted: served.filter(set => !wanted.has(keyOf(set))) }
+  const deleted = served.filter(set => !wanted.has(keyOf(set)))
+  return { replaced, deleted, atStake: withDisabled(served, [...replaced, ...deleted]) }
+}
+
+/** What the server has, with the records that it has as disabled where these go too: those of sets that change. */
+function withDisabled(served: readonly RecordSet[], changed: readonly RecordSet[]): RecordSet[] {
+  const keys = new Set(changed.map(keyOf))
+  return served.map(set => (keys.has(keyOf(set)) ? { ...set, values: [...set.values, ...(set.disabled ?? [])] } : set))
 }
 
 async function publish(editor: Editor, zone: DnsZone, info: KindInfo, { dry_run, force }: Unchecked) {
@@ -57,13 +64,18 @@ async function publish(editor: Editor, zone: DnsZone, info: KindInfo, { dry_run,
   const answer = await callApi(editor, api, zone, { method: 'GET' })
   const served = setsOf(answer, zone.name)
   const intended = await intendedSets(editor, zone)
-  const { replaced, deleted } = changesOf(intended, served)
+  const { replaced, deleted, atStake } = changesOf(intended, served)
   const changes = [
     ...replaced.map(({ name, type, values }) => ({ name, type, values, state: 'replaced' })),
-    ...deleted.map(({ name, type, values }) => ({ name, type, values, state: 'deleted' })),
+    ...deleted.map(({ name, type, values, disabled = [] }) => ({
+      name,
+      type,
+      values: [...values, ...disabled],
+      state: 'deleted',
+    })),
   ].slice(0, CHANGES_SHOWN)
   if (dry_run === true) return { replaced: replaced.length, deleted: deleted.length, changes }
-  if (force !== true) refuseUnsafe(intended, served)
+  if (force !== true) refuseUnsafe(intended, atStake)
   const calls = callsOf(replaced, deleted, zone.name)
   for (const rrsets of calls) await callApi(editor, api, zone, { method: 'PATCH', body: JSON.stringify({ rrsets }) })
   if (calls.length > 0) await raiseSerial(editor, api, zone, soaOf(answer))
