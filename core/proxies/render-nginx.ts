@@ -49,19 +49,29 @@ function locationLines(site: NamedSite, redirectPort: number | null): string[] {
   return [`  location "${site.path}" {`, ...inner.map(line => `    ${line}`), '  }']
 }
 
+const certificateLines = (certificate: string): readonly string[] => [
+  `  ssl_certificate ${CERTIFICATES}/${certificate}.crt;`,
+  `  ssl_certificate_key ${CERTIFICATES}/${certificate}.key;`,
+]
+
 /** One server block: the host names of a group at one port. */
 function serverLines(group: HostGroup, { port, tls }: Listener, redirectPort: number | null): string[] {
   const certificate = certificateOf(group)
   const lines = [`  listen ${port}${tls ? ' ssl' : ''};`, `  server_name ${group.hostnames.join(' ')};`]
-  if (tls)
-    lines.push(
-      `  ssl_certificate ${CERTIFICATES}/${certificate}.crt;`,
-      `  ssl_certificate_key ${CERTIFICATES}/${certificate}.key;`,
-    )
+  if (tls && certificate !== null) lines.push(...certificateLines(certificate))
   for (const site of group.sites)
     lines.push(...locationLines(site, !tls && site.redirectsToHttps && certificate !== null ? redirectPort : null))
   if (group.sites.every(({ path }) => path !== '/')) lines.push('  location / {', '    return 404;', '  }')
   return ['server {', ...lines, '}', '']
+}
+
+/** What answers for hosts that no site has: the first of its port, so the default where no other file has one. */
+function otherHostsLines({ port, tls }: Listener, groups: readonly HostGroup[]): string[] {
+  const certificate = groups.map(certificateOf).find(each => each !== null)
+  if (!tls) return ['server {', `  listen ${port};`, '  return 503;', '}', '']
+  return certificate === undefined
+    ? []
+    : ['server {', `  listen ${port} ssl;`, ...certificateLines(certificate), '  return 503;', '}', '']
 }
 
 export function renderNginx(config: ProxyConfig): RenderedConfig {
@@ -69,9 +79,11 @@ export function renderNginx(config: ProxyConfig): RenderedConfig {
   const groups = hostGroups(sites)
   const redirectPort = tlsPortOf(config.listen)
   const blocks: string[] = []
-  for (const listener of config.listen)
+  for (const listener of config.listen) {
+    blocks.push(...otherHostsLines(listener, groups))
     for (const group of groups)
       if (!listener.tls || certificateOf(group) !== null) blocks.push(...serverLines(group, listener, redirectPort))
+  }
   if (redirectPort !== null)
     for (const group of groups)
       if (certificateOf(group) === null) warnings.push(unboundWarning(group.hostnames, 'it is not served with TLS'))

@@ -199,6 +199,20 @@ describe('what runs', () => {
     }
   })
 
+  test('a host that no site has is answered by none of them', async () => {
+    const shop = upstreamOf('shop')
+    try {
+      await eachProgram([site('shop', ['shop.example.com'], { certificate: 'c1', ...to(shop) })], async answerOf => {
+        for (const scheme of ['http', 'https'] as const) {
+          expect(await answerOf(scheme, 'other.example.com')).toBe('503')
+          expect(await answerOf(scheme, 'shop.example.com')).toBe('shop')
+        }
+      })
+    } finally {
+      await shop.stop(true)
+    }
+  })
+
   test('a redirect to https takes nothing of the other sites of its host', async () => {
     const [shop, api, all] = [upstreamOf('shop'), upstreamOf('api'), upstreamOf('all')]
     const sites = [
