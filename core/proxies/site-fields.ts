@@ -27,6 +27,8 @@ export const hostInUrl = (host: string): string => (host.includes(':') ? `[${hos
 type Endpoint = { readonly scheme: string; readonly host: string; readonly port: number; readonly path: string }
 
 function parseEndpoint(text: string, ports: Readonly<Record<string, number>>): Endpoint | null {
+  // The parser of URLs drops line breaks and tabs, and reads a backslash as a slash.
+  if (/[\s\\\p{Cc}]/u.test(text)) return null
   const url = URL.parse(text)
   const usual = url === null ? undefined : ports[url.protocol]
   if (url === null || usual === undefined || url.username || url.password || text.includes('@')) return null

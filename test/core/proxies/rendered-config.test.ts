@@ -264,6 +264,16 @@ describe('fields', () => {
     })
     for (const bad of ['http://a/$x', 'http://a/;b', 'http://a/%0a', 'http://a?b', 'socks5://a:1', 'http://u:p@a'])
       expect([bad, parseUpstreamUrl(bad)]).toEqual([bad, null])
+    for (const bad of [
+      'http://a\n/b',
+      'http://a/b\n',
+      'ht\ttp://a',
+      ' http://a',
+      'http:\\\\a',
+      'http://a/\r\nb',
+      '\u0001http://a',
+    ])
+      expect([bad, parseUpstreamUrl(bad)]).toEqual([bad, null])
   })
 
   test('what is reached without the proxy is named by host, suffix or range', () => {
