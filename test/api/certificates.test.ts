@@ -150,6 +150,10 @@ describe('upload', () => {
     const name = freshName()
     const leaf = issue(name)
     const { data } = (await upload({ name, pem: root.pem + leaf.pem + between.pem })).body
+    const odd = maker.make({ subject: '/CN=x', sans: `DNS:o.${name},DNS:no host,DNS:O.${name}`, issuer: between })
+    const { hostnames, id } = (await upload({ pem: whole(odd) })).body.data
+    expect(hostnames).toEqual([`o.${name}`])
+    expect((await call('PATCH', `/certificates/${id}`, { hostnames })).status).toBe(200)
     expect(data.chain).toMatchObject({ complete: true, trusted: true, order_fixed: true, problems: [] })
     expect(data.chain.expires_first.subject).toBe('CN=Between')
     const said = (option: string): string =>

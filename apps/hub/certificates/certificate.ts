@@ -197,7 +197,10 @@ async function takeLeaf({ tx, editor, before, next }: Write<Certificate>, pem: s
   const isFirst = next.fingerprint_sha256 === null
   const revoked = await revocationsOf(tx.db, next.id)
   Object.assign(next, columnsOf(chain), { pem: chain.pem, revoked_at: revoked.get(fingerprint) ?? null })
-  if (isFirst && next.hostnames.length === 0) next.hostnames = namesOf(chain.leaf).slice(0, HOSTNAMES_MAX)
+  if (!isFirst || next.hostnames.length > 0) return
+  // A certificate may say what is no host, `DNS:a b` or a common name of words: nothing is to be good for it.
+  const hosts = namesOf(chain.leaf).filter(isHostname).map(normalHost)
+  next.hostnames = [...new Set(hosts)].slice(0, HOSTNAMES_MAX)
 }
 
 async function beforeWrite(write: Write<Certificate>): Promise<void> {
