@@ -199,4 +199,11 @@ describe('an export that is sent back', () => {
       for (const raw of [true, false])
         expect(await counts(path, await exported(resourceOf(kind), raw))).toEqual([0, 0, HARD.length])
     })
+
+  test('[RES-037] a proxy that listens nowhere still listens nowhere', async () => {
+    await company()
+    await tenant.call('POST', '/proxies', { name: 'silent', listen: [] })
+    for (const raw of [true, false]) expect(await counts('/proxies', await exported('proxies', raw))).toEqual([0, 0, 1])
+    expect((await rows('/proxies'))[0].listen).toEqual([])
+  })
 })

@@ -51,7 +51,14 @@ export class ExportText {
     /** Null: all, as the list shows them. */
     private readonly chosen: readonly string[] | null,
     private readonly options: ExportOptions,
+    private readonly listsWithUsual: ReadonlySet<string> = new Set(),
   ) {}
+
+  /** An empty list as JSON where an empty cell would mean something else. */
+  private cellValue(row: Exported, column: string): unknown {
+    const value = valueAt(row, column)
+    return Array.isArray(value) && value.length === 0 && this.listsWithUsual.has(column) ? '[]' : value
+  }
 
   private line(cells: readonly unknown[]): string {
     return `${cells.map(cell => cellOf(cell, this.options)).join(this.options.delimiter)}\r\n`
@@ -67,7 +74,7 @@ export class ExportText {
   }
 
   private row(row: Exported): string {
-    if (this.format === 'csv') return this.line(this.columns.map(column => valueAt(row, column)))
+    if (this.format === 'csv') return this.line(this.columns.map(column => this.cellValue(row, column)))
     const json = JSON.stringify(withColumns(row, this.chosen))
     if (this.format === 'jsonl') return `${json}\n`
     const before = this.isFirst ? '\n' : ',\n'

@@ -46,6 +46,8 @@ export type ExportResource = {
     readonly permission: string
     readonly filters: ExportFilters
   }
+  /** Lists of which an empty cell of a table would mean the usual value, not the empty list. */
+  readonly listsWithUsual?: ReadonlySet<string>
   /** The rows after a key (null: from the first), in the order of the keys. */
   readonly readAfter: (asker: Asker, filters: ExportFilters, key: string | null, limit: number) => Promise<Step>
   readonly estimate: (asker: Asker) => Promise<number>
@@ -109,7 +111,12 @@ function ofKind(kind: Kind): ExportResource {
     present: () => ({}),
     presentPage: async (found, asker) => (await presentList(kind, asker, found as readonly Found[])).map(without),
   })
-  return listed(nameOf(kind), kind.info.permissions.view, rows as KeyedList<unknown>)
+  const listsWithUsual = new Set(
+    Object.entries(kind.fields).flatMap(([name, { fallback }]) =>
+      Array.isArray(fallback) && fallback.length > 0 ? [name] : [],
+    ),
+  )
+  return { ...listed(nameOf(kind), kind.info.permissions.view, rows as KeyedList<unknown>), listsWithUsual }
 }
 
 type EventRow = Static<typeof alertEventCollection.response> & { key: string }

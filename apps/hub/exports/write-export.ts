@@ -105,7 +105,7 @@ async function writeRows(
   if (!resource) throw new ExportFailed('unknown_resource')
   let asker = await askerOf(hub, begun, resource.permission)
   const { chosen, written, filters } = shapeOf(begun, resource, asker)
-  const text = new ExportText(begun.format, written, chosen, begun.options)
+  const text = new ExportText(begun.format, written, chosen, begun.options, resource.listsWithUsual)
   const rowsMax = hub.state.valueOf('exports.max_rows')
   await writer.add(Buffer.from(text.head()))
   let count = 0
