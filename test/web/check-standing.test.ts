@@ -14,7 +14,9 @@ const hour = (text: number): number => Date.UTC(2026, 10, 23, text)
 const cases: readonly (readonly [string, (number | null)[], (number | null)[], boolean | null, number | null])[] = [
   ['nothing is known', day(), day(), null, null],
   ['the last result is of two hours ago', day(1, null, null), day(1, null, null), null, null],
-  ['well for as long as one knows', day(1, 1, 1), day(1, 1, 1), true, null],
+  ['well since the first hour with a result', day(1, 1, 1), day(1, 1, 1), true, hour(10)],
+  ['its first result is of this hour', day(0), day(0), false, hour(12)],
+  ['failed for the whole day', Array<number>(24).fill(0), Array<number>(24).fill(0), false, null],
   ['failed since it failed in an hour that began well', day(1, 0, 0), day(1, 0.3, 0), false, hour(11)],
   ['failed from the beginning of an hour', day(1, 1, 0), day(1, 1, 0), false, hour(12)],
   ['well again after an hour whose last result failed', day(0, 0, 1), day(0, 0.5, 1), true, hour(12)],

@@ -17,7 +17,7 @@ type HourShares = readonly (number | null)[]
 type CheckStanding = {
   /** What the last result was; null: there is none of this hour or the one before. */
   readonly isWell: boolean | null
-  /** The beginning of the hour from which on all results were so; null: not known, or for longer than a day. */
+  /** The beginning of the hour from which on all results were so; null: for the whole day, or it has no standing. */
   readonly sinceMs: number | null
 }
 
@@ -28,9 +28,13 @@ export function standingOf(lasts: HourShares, shares: HourShares, nowMs: number)
   const good = last >= 1 ? 1 : 0
   // Hours without a result end nothing: nobody looked.
   const other = shares.findLastIndex(share => share !== null && share !== good)
-  if (other < 0) return { isWell: good === 1, sinceMs: null }
+  const hourAt = (at: number): number => Math.ceil(nowMs / HOUR_MS) * HOUR_MS - (lasts.length - at) * HOUR_MS
+  if (other < 0) {
+    // A day whose first hour has a result may have begun so before.
+    const first = lasts.findIndex(result => result !== null)
+    return { isWell: good === 1, sinceMs: first > 0 ? hourAt(first) : null }
+  }
   // The hour in which it changed has results of both kinds.
   const isChange = lasts[other] !== null && lasts[other] !== undefined && lasts[other] >= 1 === (good === 1)
-  const from = isChange ? other : other + 1
-  return { isWell: good === 1, sinceMs: Math.ceil(nowMs / HOUR_MS) * HOUR_MS - (shares.length - from) * HOUR_MS }
+  return { isWell: good === 1, sinceMs: hourAt(isChange ? other : other + 1) }
 }

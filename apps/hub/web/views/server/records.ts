@@ -29,7 +29,7 @@ type CheckOfServer = {
   readonly isEnabled: boolean
   /** What the last result was; null: there is none of this hour or the one before. */
   readonly isWell: boolean | null
-  /** The beginning of the hour from which on all results were so; null: not known, or for longer than a day. */
+  /** The beginning of the hour from which on all results were so; null: for the whole day, or it has no standing. */
   readonly sinceMs: number | null
   /** How long the newest answer took; null: it is not measured, or not known. */
   readonly seconds: number | null
