@@ -156,6 +156,17 @@ test('who may see one kind alone sees no other, may change nothing, and no other
   await theirs.getByRole('heading', { name: 'There is nothing here' }).waitFor()
 }, 120_000)
 
+test('a number that names something is no amount: VLANs, serials and ports stand without marks between their digits', async () => {
+  const subnet = await made('/subnets', { name: 'tagged', cidr: '10.5.0.0/24', vlan_id: 2345 })
+  const { id: zoneId } = await made('/dns/zones', { name: 'serial.example.test', default_ttl: 7200 })
+  const { serial } = (await tenant.call('GET', `/dns/zones/${zoneId}`)).body.data
+  const page = await visit(`/infrastructure/subnet/${subnet.id}`)
+  await page.getByRole('definition').getByText('2345', { exact: true }).waitFor()
+  await page.goto(page.url().replace(/subnet.*/, `dns_zone/${zoneId}`))
+  await page.getByRole('definition').getByText(String(serial), { exact: true }).first().waitFor()
+  await page.getByRole('definition').getByText('7,200', { exact: true }).waitFor()
+}, 60_000)
+
 test('what can be done with a resource has a button, which the API knows; what is refused is said, what runs is listed', async () => {
   const { paths } = (await (await fetch(`${hub.url}/openapi.json`)).json()) as Json
   const asked = Object.entries<Json>(paths).filter(([, { post }]) => post?.requestBody?.required !== true)

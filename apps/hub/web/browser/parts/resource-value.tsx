@@ -36,7 +36,20 @@ export function NameOf({ named }: { readonly named: NamedResource }) {
   )
 }
 
-type Props = { readonly value: unknown; readonly names?: readonly NamedResource[] }
+/** A number that names something, as a port does, is no amount: it stands without marks between its digits. */
+const NAMING = /(^|_)(port|vlan|id|serial|asn|number|version|revision|code|status)$/
+const isNaming = (field: string): boolean => NAMING.test(field.replace(/_id$/, ''))
+
+type Props = {
+  readonly value: unknown
+  /** The field that has it. */
+  readonly field?: string
+  readonly names?: readonly NamedResource[]
+}
+
+/** A row about a field of the resource says which; its values are that field's. */
+const fieldOf = (row: Readonly<Record<string, unknown>>, column: string): string =>
+  typeof row.field === 'string' ? row.field : column
 
 function Rows({ rows, names }: { readonly rows: readonly Readonly<Record<string, unknown>>[] } & Pick<Props, 'names'>) {
   const columns = [...new Set(rows.flatMap(row => Object.keys(row)))].slice(0, CELLS_SHOWN)
@@ -57,7 +70,7 @@ function Rows({ rows, names }: { readonly rows: readonly Readonly<Record<string,
             <tr key={at}>
               {columns.map(column => (
                 <td key={column}>
-                  <Value value={row[column]} names={names} />
+                  <Value value={row[column]} field={fieldOf(row, column)} names={names} />
                 </td>
               ))}
             </tr>
@@ -69,10 +82,11 @@ function Rows({ rows, names }: { readonly rows: readonly Readonly<Record<string,
   )
 }
 
-export function Value({ value, names = [] }: Props) {
+export function Value({ value, field = '', names = [] }: Props) {
   if (value === null || value === undefined || value === '') return <>{NOTHING}</>
   if (typeof value === 'boolean') return <>{t(value ? 'yes' : 'no')}</>
-  if (typeof value === 'number') return <>{Number.isInteger(value) ? count(value) : decimal(value)}</>
+  if (typeof value === 'number')
+    return <>{!Number.isInteger(value) ? decimal(value) : isNaming(field) ? String(value) : count(value)}</>
   if (typeof value === 'string') {
     const named = names.find(({ id }) => id === value)
     if (named) return <NameOf named={named} />
@@ -85,7 +99,7 @@ export function Value({ value, names = [] }: Props) {
       <ul class="plain values">
         {value.map((each, at) => (
           <li key={at}>
-            <Value value={each} names={names} />
+            <Value value={each} field={field} names={names} />
           </li>
         ))}
       </ul>
@@ -101,7 +115,7 @@ export function Value({ value, names = [] }: Props) {
         <>
           <dt>{fieldTitle(name)}</dt>
           <dd>
-            <Value value={each} names={names} />
+            <Value value={each} field={name} names={names} />
           </dd>
         </>
       ))}

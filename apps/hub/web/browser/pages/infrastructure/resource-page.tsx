@@ -51,7 +51,7 @@ const Facts = ({ data }: { readonly data: ResourceView }) => (
               {form === 'secret' ? (
                 t(data.values[`${name}_set`] === true ? 'secret_set' : 'not_set')
               ) : (
-                <Value value={data.values[name]} names={data.names} />
+                <Value value={data.values[name]} field={name} names={data.names} />
               )}
             </dd>
           </>
@@ -83,7 +83,7 @@ function Known({ data: { derived, names } }: { readonly data: ResourceView }) {
           <>
             <dt>{fieldTitle(name)}</dt>
             <dd>
-              <Value value={value} names={names} />
+              <Value value={value} field={name} names={names} />
             </dd>
           </>
         ))}

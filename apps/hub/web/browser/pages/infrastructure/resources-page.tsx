@@ -37,7 +37,7 @@ const ownColumn = (
     form === 'percent' ? (
       <Meter value={typeof row.values[at] === 'number' ? row.values[at] : null} />
     ) : (
-      <Value value={row.values[at]} names={to === null ? [] : names} />
+      <Value value={row.values[at]} field={name} names={to === null ? [] : names} />
     ),
 })
 

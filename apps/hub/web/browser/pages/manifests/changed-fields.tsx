@@ -25,10 +25,10 @@ export const ChangedFields = ({ diff }: { readonly diff: readonly Changed[] }) =
             <tr key={field}>
               <td>{fieldTitle(field)}</td>
               <td>
-                <Value value={old} />
+                <Value value={old} field={field} />
               </td>
               <td>
-                <Value value={next} />
+                <Value value={next} field={field} />
               </td>
             </tr>
           ))}
