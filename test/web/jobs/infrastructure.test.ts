@@ -167,6 +167,27 @@ test('a number that names something is no amount: VLANs, serials and ports stand
   await page.getByRole('definition').getByText('7,200', { exact: true }).waitFor()
 }, 60_000)
 
+test('at 360 px words of what a resource holds stay whole: in its small tables, which scroll, and in what it says within', async () => {
+  const block = '2001:db8:aaaa:bbbb'
+  const reserved = [{ from: `${block}:1111:2222:3333:4444`, to: `${block}:1111:2222:3333:5555` }]
+  const subnet = await made('/subnets', { name: 'narrow', cidr: `${block}::/64`, reserved })
+  const soa = { primary: 'primary.narrow.example.test', contact: 'hostmaster@narrow.example.test' }
+  const zone = await made('/dns/zones', { name: 'narrow.example.test', soa })
+  const page = await visit(`/infrastructure/subnet/${subnet.id}`)
+  await page.setViewportSize({ width: 360, height: 800 })
+  const cells = page.locator('.value-rows').filter({ hasText: block }).getByRole('cell')
+  await cells.first().waitFor()
+  const heights = await cells.evaluateAll(all => all.map(cell => cell.getBoundingClientRect().height))
+  expect(Math.max(...heights)).toBeLessThan(45)
+  const scrolled = () => page.evaluate<number>('document.documentElement.scrollWidth')
+  expect(await scrolled()).toBeLessThanOrEqual(360)
+  await page.goto(page.url().replace(/subnet.*/, `dns_zone/${zone.id}`))
+  const within = page.getByRole('definition').getByRole('definition')
+  const primary = within.filter({ hasText: soa.primary })
+  expect((await primary.boundingBox())?.height).toBeLessThan(50)
+  expect(await scrolled()).toBeLessThanOrEqual(360)
+}, 60_000)
+
 test('what can be done with a resource has a button, which the API knows; what is refused is said, what runs is listed', async () => {
   const { paths } = (await (await fetch(`${hub.url}/openapi.json`)).json()) as Json
   const asked = Object.entries<Json>(paths).filter(([, { post }]) => post?.requestBody?.required !== true)
