@@ -136,6 +136,24 @@ test('private addresses and plain http are refused unless configured, in every s
   }
 })
 
+test('what is no address at all is told as that, where private ones and plain http are taken', async () => {
+  const open = await TestHub.start({ 'webhooks.allow_private': true })
+  try {
+    const own = await open.tenant()
+    const told = async (url: string, language: string) =>
+      (await own.call('POST', '/webhooks', { name: 'x', url }, { 'accept-language': language })).body.errors?.url
+    for (const url of ['ftp://x', 'not a url']) {
+      expect([url, await told(url, 'en')]).toEqual([url, ['must be an address of http or https']])
+      expect([url, await told(url, 'vi')]).toEqual([url, ['phải là địa chỉ http hoặc https']])
+    }
+    expect(await told('http://me:secret@x/', 'en')).toEqual(['must not hold credentials'])
+    expect(await told('https://169.254.169.254/', 'en')).toHaveLength(1)
+    expect(await told('http://127.0.0.1/', 'en')).toBeUndefined()
+  } finally {
+    await open.stop()
+  }
+})
+
 describe('the guard of everything that leaves the hub for a company', () => {
   const config = (allowed: readonly string[], isPrivateAllowed = false) => ({
     'webhooks.allow_private': isPrivateAllowed,

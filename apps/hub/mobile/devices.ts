@@ -7,7 +7,7 @@ import type { Hub } from '../hub-context.ts'
 import { type AppPlatform, appPlatforms, isPlatformSet } from '../notifications/fcm-and-apns.ts'
 import { addPushes } from '../notifications/push.ts'
 import { type Subscription, subscriptionFault } from '../notifications/web-push.ts'
-import { mayCall } from '../notifications/webhook.ts'
+import { callFault } from '../notifications/webhook.ts'
 import { mobileDevices } from '../platform/db/schema-identity.ts'
 import { inTransaction, inTransactionUnlessTaken, type Tx } from '../platform/db/transaction.ts'
 import { invalidField, notFound, tooManyRequests } from '../platform/http/api-error.ts'
@@ -87,7 +87,8 @@ async function keptSubscription(hub: Hub, given: NonNullable<DeviceInput['subscr
   const { endpoint, keys } = given
   if (URL.parse(endpoint)?.protocol !== 'https:' && !hub.config['webhooks.allow_private'])
     throw invalidField('subscription.endpoint', 'private_url')
-  if (!(await mayCall(hub, endpoint))) throw invalidField('subscription.endpoint', 'private_url')
+  const refused = await callFault(hub, endpoint)
+  if (refused !== null) throw invalidField('subscription.endpoint', refused)
   const fault = subscriptionFault(keys)
   if (fault !== null) throw invalidField(`subscription.keys.${fault}`, 'pattern')
   const subscription: Subscription = { endpoint, p256dh: keys.p256dh, auth: keys.auth }

@@ -26,12 +26,22 @@ export async function destinationOf(hub: Hub, address: string): Promise<Destinat
   return 'fault' in resolved ? null : { url, addresses: resolved.addresses }
 }
 
-/** Whether a webhook may be sent to an address. A name that does not resolve is refused, where it must be public. */
-export async function mayCall(hub: Hub, address: string): Promise<boolean> {
+/**
+ * Why a webhook may not be sent to an address; null: it may. A name that does not resolve is refused, where it must be
+ * public.
+ */
+export async function callFault(
+  hub: Hub,
+  address: string,
+): Promise<'http_url' | 'url_credentials' | 'private_url' | null> {
+  const isPrivateAllowed = hub.config['webhooks.allow_private']
+  const url = URL.parse(address)
+  if (url?.username || url?.password) return 'url_credentials'
+  if (isPrivateAllowed && url?.protocol !== 'https:' && url?.protocol !== 'http:') return 'http_url'
   try {
-    return (await destinationOf(hub, address)) !== null
+    return (await destinationOf(hub, address)) === null ? 'private_url' : null
   } catch {
-    return hub.config['webhooks.allow_private']
+    return isPrivateAllowed ? null : 'private_url'
   }
 }
 

@@ -5,7 +5,7 @@ import { recorded } from '../audit/change-with-audit.ts'
 import type { Hub } from '../hub-context.ts'
 import { newWebhookSecret } from '../identity/token-forms.ts'
 import { addDeliveries } from '../notifications/deliveries.ts'
-import { mayCall } from '../notifications/webhook.ts'
+import { callFault } from '../notifications/webhook.ts'
 import { webhooks } from '../platform/db/schema-identity.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
 import { invalidField } from '../platform/http/api-error.ts'
@@ -48,7 +48,8 @@ type WebhookSettings = {
 type WebhookInput = WebhookSettings & { readonly name: string; readonly url: string }
 
 async function checkUrl(hub: Hub, url: string | undefined): Promise<void> {
-  if (url !== undefined && !(await mayCall(hub, url))) throw invalidField('url', 'private_url')
+  const fault = url === undefined ? null : await callFault(hub, url)
+  if (fault !== null) throw invalidField('url', fault)
 }
 
 /** The secret is in the answer, once. */

@@ -4,7 +4,7 @@ import { and, eq, type SQL, sql } from 'drizzle-orm'
 import { severities } from '../../../../core/alerting/rules/rule.ts'
 import type { Unchecked } from '../../../../core/json-object.ts'
 import { templateTypes } from '../../notifications/templates.ts'
-import { mayCall } from '../../notifications/webhook.ts'
+import { callFault } from '../../notifications/webhook.ts'
 import { webhooks } from '../../platform/db/schema-identity.ts'
 import { type Words, words } from '../../platform/http/api-texts.ts'
 import { boolean, listOf, oneOf, optional, text } from '../../platform/http/request-schema.ts'
@@ -81,8 +81,8 @@ export const webhookKind: ManifestKind = {
   }),
   faults: async ({ hub }, given, existing) => {
     const isSame = existing?.spec.url === given.url
-    const mayBe = isSame || (await mayCall(hub, String(given.url)))
-    return mayBe ? new Map<string, Words>() : new Map([['url', words('private_url')]])
+    const fault = isSame ? null : await callFault(hub, String(given.url))
+    return fault === null ? new Map<string, Words>() : new Map([['url', words(fault)]])
   },
   ...namedRows({
     table: webhooks,

@@ -407,6 +407,7 @@ const texts = {
     vi: 'là nguồn duy nhất của chứng chỉ này; hãy xóa chứng chỉ, hoặc tải chứng chỉ lên trước',
   },
   server_without_address: { en: 'the server has no address', vi: 'máy chủ không có địa chỉ' },
+  http_url: { en: 'must be an address of http or https', vi: 'phải là địa chỉ http hoặc https' },
   private_url: { en: 'must be https and lead to a public address', vi: 'phải là https và trỏ tới địa chỉ công khai' },
   not_draft: { en: 'the server is not a draft', vi: 'máy chủ không phải bản nháp' },
   iac_origin: {
