@@ -6,6 +6,19 @@ import { fullName, parseHostName } from './domain-name.ts'
 export const recordTypes = ['A', 'AAAA', 'CNAME', 'MX', 'TXT', 'SRV', 'CAA', 'PTR', 'NS'] as const
 export type RecordType = (typeof recordTypes)[number]
 
+/** A value of each type. */
+export const valueExamples: Readonly<Record<RecordType, string>> = {
+  A: '192.0.2.10',
+  AAAA: '2001:db8::10',
+  CNAME: 'www.example.com.',
+  MX: '10 mail.example.com.',
+  TXT: 'v=spf1 -all',
+  SRV: '10 5 5060 sip.example.com.',
+  CAA: '0 issue "ca.example.com"',
+  PTR: 'www.example.com.',
+  NS: 'ns1.example.com.',
+}
+
 export const isRecordType = (text: string): text is RecordType => (recordTypes as readonly string[]).includes(text)
 
 export type RecordValue = {

@@ -59,6 +59,8 @@ describe('records', () => {
     expect(await refusal(of, { name: 'sip', type: 'SRV', value: '1 1 1 a.b' })).toEqual(['name'])
     expect(await refusal(of, { name: '1', type: 'PTR', value: 'a.b' })).toEqual(['name'])
     expect(await refusal(of, { type: 'MX', value: '10 alias' })).toEqual(['value'])
+    const wrong = await tenant.call('POST', at(of), { type: 'MX', value: 'mail' })
+    expect(wrong.body.errors).toEqual({ value: ['must have the form of MX, as 10 mail.example.com.'] })
   })
 
   test('[RES-192] [RES-193] [RES-194] [RES-196] [RES-197] [RES-198] every refusal of the table of types, at its field', async () => {

@@ -414,6 +414,15 @@ describe('schedules', () => {
       const refused = await own.call('POST', '/exports/schedules', body)
       expect([refused.status, Object.keys(refused.body.errors)]).toEqual([422, [field]])
     }
+    const wrong = { ...daily, at: '9 am', time_zone: 'Mars/Olympus' }
+    expect((await own.call('POST', '/exports/schedules', wrong)).body.errors).toEqual({
+      at: ['must be a time as HH:MM, such as 07:30'],
+      time_zone: ['must be a time zone such as Europe/Berlin'],
+    })
+    expect((await own.call('POST', '/exports/schedules', wrong, { 'accept-language': 'vi' })).body.errors).toEqual({
+      at: ['phải là giờ dạng HH:MM, ví dụ 07:30'],
+      time_zone: ['phải là múi giờ, ví dụ Asia/Ho_Chi_Minh'],
+    })
     const mine = (await own.call('POST', '/exports/schedules', daily)).body.data.id
     const person = await hub.user(own.companyId, ['export.run', 'servers.view'])
     expect((await person.call('DELETE', `/exports/schedules/${mine}`)).status).toBe(404)

@@ -159,7 +159,9 @@ describe('what is refused', () => {
     expect(await messages(`${head()}spec: {cpu_cores: 0, ip_address: 1.2.3.4}\n`)).toBe(
       'spec.cpu_cores: must be at least 1',
     )
-    expect(await messages(`${head()}spec: {ip_address: not-an-ip}\n`)).toContain('spec.ip_address')
+    expect(await messages(`${head()}spec: {ip_address: not-an-ip}\n`)).toBe(
+      'spec.ip_address: must be an IPv4 or IPv6 address',
+    )
     const check = `${head('check')}spec:\n  type: tcp\n  target: {target: "a:1"}\n  scope: {servers: [nowhere]}\n`
     expect(await errorsOf(check)).toMatchObject([
       { line: 7, message: expect.stringContaining('there is no server nowhere') },

@@ -64,6 +64,17 @@ describe('records', () => {
     expect((await tenant.call('GET', `/servers/${id}`)).status).toBe(200)
   })
 
+  test('what is no address is told as that', async () => {
+    const told = (language: string) =>
+      tenant.call('POST', '/servers', { name: 'x', ip_address: '10.0.0' }, { 'accept-language': language })
+    expect((await told('en')).body.errors).toEqual({ ip_address: ['must be an IPv4 or IPv6 address'] })
+    expect((await told('vi')).body.errors).toEqual({ ip_address: ['phải là địa chỉ IPv4 hoặc IPv6'] })
+    const csv = { csv: 'name,ip_address\nx,10.0.0\n' }
+    expect((await tenant.call('POST', '/servers/import', csv)).body.errors).toEqual({
+      'rows.2.ip_address': ['must be an IPv4 or IPv6 address'],
+    })
+  })
+
   test('letters of every script have capitals: names are found, and taken, whatever their case', async () => {
     const own = await hub.tenant()
     await server({ name: 'Máy chủ ĐÀ NẴNG' }, own)

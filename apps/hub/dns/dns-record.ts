@@ -5,7 +5,7 @@ import { sql } from 'drizzle-orm'
 import { uuid as uuidColumn } from 'drizzle-orm/pg-core'
 import { assert } from '../../../core/assert.ts'
 import { fullName, recordName, relativeName, reverseName } from '../../../core/dns/domain-name.ts'
-import { parseRecordValue, type RecordType, recordTypes } from '../../../core/dns/record-value.ts'
+import { parseRecordValue, type RecordType, recordTypes, valueExamples } from '../../../core/dns/record-value.ts'
 import { faultInZone, targetInZone, type ZoneFault, type ZoneRecord } from '../../../core/dns/zone-rules.ts'
 import type { Unchecked } from '../../../core/json-object.ts'
 import type { Executor } from '../platform/db/connect.ts'
@@ -85,7 +85,7 @@ function parseRecord(zone: ZoneOfRecord, next: Pick<DnsRecord, 'name' | 'type' |
     throw invalidField('name', name.fault === 'outside' ? 'dns_outside_zone' : 'dns_name', { zone: zone.name })
   const type = next.type as RecordType
   const value = parseRecordValue(type, next.value, zone.name)
-  if (value === null) throw invalidField('value', 'dns_value', { type })
+  if (value === null) throw invalidField('value', 'dns_value', { type, example: valueExamples[type] })
   return { ...value, name: name.name, type }
 }
 

@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import { sql } from 'drizzle-orm'
 import { fullName, recordName } from '../../../core/dns/domain-name.ts'
-import { parseRecordValue, type RecordType } from '../../../core/dns/record-value.ts'
+import { parseRecordValue, type RecordType, valueExamples } from '../../../core/dns/record-value.ts'
 import { faultInZone, type ZoneRecord } from '../../../core/dns/zone-rules.ts'
 import { isObject, type Unchecked } from '../../../core/json-object.ts'
 import { changesBetween } from '../audit/masked-changes.ts'
@@ -161,7 +161,7 @@ async function parseAddition(zoneName: string, body: unknown): Promise<Addition>
   const faults = new Map<string, Words>()
   if ('fault' in own)
     faults.set('name', words(own.fault === 'outside' ? 'dns_outside_zone' : 'dns_name', { zone: zoneName }))
-  if (parsed === null) faults.set('value', words('dns_value', { type }))
+  if (parsed === null) faults.set('value', words('dns_value', { type, example: valueExamples[type] }))
   if ('fault' in own || parsed === null) throw faultsError(faults)
   return {
     ...parsed,

@@ -12,7 +12,17 @@ import { inTransaction, lockCompany, type Tx, uuidList } from '../platform/db/tr
 import { ApiError, invalid, invalidField, notFound } from '../platform/http/api-error.ts'
 import { type Words, words } from '../platform/http/api-texts.ts'
 import { collection, ofCompany } from '../platform/http/collection.ts'
-import { boolean, integer, listOf, oneOf, optional, text, timeZone, uuid } from '../platform/http/request-schema.ts'
+import {
+  boolean,
+  clock,
+  integer,
+  listOf,
+  oneOf,
+  optional,
+  text,
+  timeZone,
+  uuid,
+} from '../platform/http/request-schema.ts'
 import {
   amount,
   anyObject,
@@ -67,12 +77,11 @@ const fields = {
   recipients: Type.Optional(listOf(uuid(), RECIPIENTS_MAX)),
   enabled: Type.Optional(boolean()),
 }
-const at = () => Type.String({ pattern: '^([01][0-9]|2[0-3]):[0-5][0-9]$', examples: ['07:30'] })
 export const newScheduleBody = Type.Object({
   name: text(255),
   resource: text(64),
   every: oneOf(periods),
-  at: at(),
+  at: clock('07:30'),
   time_zone: timeZone(),
   ...fields,
 })
@@ -80,7 +89,7 @@ export const scheduleBody = Type.Object({
   name: Type.Optional(text(255)),
   resource: Type.Optional(text(64)),
   every: Type.Optional(oneOf(periods)),
-  at: Type.Optional(at()),
+  at: Type.Optional(clock('07:30')),
   time_zone: Type.Optional(timeZone()),
   ...fields,
 })

@@ -9,19 +9,18 @@ import { preferencesOf, setPreferences } from '../notifications/preferences.ts'
 import { pushKeys } from '../notifications/push.ts'
 import { CRITICAL_BREAKS_QUIET, type QuietHours } from '../notifications/quiet-hours.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
-import { boolean, integer, listOf, oneOf, optional, timeZone } from '../platform/http/request-schema.ts'
+import { boolean, clock, integer, listOf, oneOf, optional, timeZone } from '../platform/http/request-schema.ts'
 import { amount, id, listed, named, nullable, string, wordOf } from '../platform/http/response-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 
 const EVERY_DAY = [1, 2, 3, 4, 5, 6, 7]
-const clock = () => Type.String({ pattern: '^([01][0-9]|2[0-3]):[0-5][0-9]$', examples: ['22:00'] })
 
 export const mobileSettingsBody = Type.Object({
   min_severity: Type.Optional(oneOf(levels)),
   quiet_hours: optional(
     Type.Object({
-      from: clock(),
-      to: clock(),
+      from: clock('22:00'),
+      to: clock('22:00'),
       time_zone: timeZone(),
       days: Type.Optional(listOf(integer(1, 7), 7, 1)),
     }),

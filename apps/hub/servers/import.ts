@@ -48,7 +48,7 @@ function readRow(schema: TObject, columns: readonly string[], cells: readonly st
   if (value.status === null) delete value.status
   for (const [field, text] of schemaFaults(schema, value)) faults.set(`${at}.${field}`, text)
   const { ip_address: address } = value
-  if (typeof address === 'string' && isIP(address) === 0) faults.set(`${at}.ip_address`, words('pattern'))
+  if (typeof address === 'string' && isIP(address) === 0) faults.set(`${at}.ip_address`, words('ip_address'))
   return value
 }
 

@@ -34,7 +34,7 @@ const DELETE = ['servers.delete']
 const BULK_MAX = 10_000
 
 function checkAddress(body: { ip_address?: string | null | undefined }): void {
-  if (body.ip_address != null && isIP(body.ip_address) === 0) throw invalidField('ip_address', 'pattern')
+  if (body.ip_address != null && isIP(body.ip_address) === 0) throw invalidField('ip_address', 'ip_address')
 }
 
 /** Throws 422 when a server would have more tags than it may. */

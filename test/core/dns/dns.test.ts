@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { parseDomainName, parseHostName, recordName, reverseName } from '../../../core/dns/domain-name.ts'
-import { parseRecordValue, type RecordType } from '../../../core/dns/record-value.ts'
+import { parseRecordValue, type RecordType, recordTypes, valueExamples } from '../../../core/dns/record-value.ts'
 import { isNewerSerial, nextSerial } from '../../../core/dns/serial.ts'
 import { compareWithServers, setKey } from '../../../core/dns/zone-difference.ts'
 import {
@@ -14,6 +14,11 @@ import { faultInZone, type ZoneRecord } from '../../../core/dns/zone-rules.ts'
 
 const ZONE = 'example.com'
 const canonical = (type: RecordType, text: string, zone = ZONE) => parseRecordValue(type, text, zone)?.value ?? null
+
+test('the example of a type, which a wrong value is told, has the form of the type, and is kept as it is', () => {
+  for (const type of recordTypes)
+    expect([type, canonical(type, valueExamples[type])]).toEqual([type, valueExamples[type]])
+})
 
 describe('names', () => {
   test('[RES-188] spellings of one name are one name', () => {

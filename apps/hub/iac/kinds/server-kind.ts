@@ -121,7 +121,7 @@ export const serverKind: ManifestKind = {
   },
   faults: async (_reading, given) =>
     typeof given.ip_address === 'string' && isIP(given.ip_address) === 0
-      ? new Map([['ip_address', words('pattern')]])
+      ? new Map([['ip_address', words('ip_address')]])
       : new Map(),
   ...namedRows({
     table: servers,

@@ -4,7 +4,7 @@ import { Type } from '@sinclair/typebox'
 import { sql } from 'drizzle-orm'
 import { assert } from '../../../../core/assert.ts'
 import { parseDomainName, recordName } from '../../../../core/dns/domain-name.ts'
-import { parseRecordValue, type RecordType, recordTypes } from '../../../../core/dns/record-value.ts'
+import { parseRecordValue, type RecordType, recordTypes, valueExamples } from '../../../../core/dns/record-value.ts'
 import { readZoneFile, writeZoneFile } from '../../../../core/dns/zone-file.ts'
 import { faultInZone, type ZoneRecord } from '../../../../core/dns/zone-rules.ts'
 import { isObject, type Unchecked } from '../../../../core/json-object.ts'
@@ -122,7 +122,7 @@ function recordFaults(spec: Unchecked): Map<string, Words> {
       const value = parseRecordValue(type, text_, zone)
       const record: ZoneRecord | null = value && { ...value, name: name.name, type }
       const fault = record && faultInZone(record, zone, content.at)
-      if (!record) faults.set(`${at}.values`, words('dns_value', { type }))
+      if (!record) faults.set(`${at}.values`, words('dns_value', { type, example: valueExamples[type] }))
       else if (fault) faults.set(`${at}.${fault.field === 'value' ? 'values' : fault.field}`, zoneFaultWords(fault))
       if (record) content.add(record)
     }

@@ -72,6 +72,8 @@ const texts = {
   instant: { en: 'must be a time such as 2026-01-31T12:00:00Z', vi: 'phải là thời điểm dạng 2026-01-31T12:00:00Z' },
   email: { en: 'must be an e-mail address', vi: 'phải là địa chỉ e-mail' },
   url: { en: 'must be a URL', vi: 'phải là URL' },
+  clock: { en: 'must be a time as HH:MM, such as 07:30', vi: 'phải là giờ dạng HH:MM, ví dụ 07:30' },
+  time_zone: { en: 'must be a time zone such as Europe/Berlin', vi: 'phải là múi giờ, ví dụ Asia/Ho_Chi_Minh' },
   pattern: { en: 'does not have the expected form', vi: 'không đúng định dạng' },
   unexpected: { en: 'is not allowed here', vi: 'không được phép ở đây' },
   future: { en: 'must be in the future', vi: 'phải ở tương lai' },
@@ -240,7 +242,7 @@ const texts = {
     vi: 'phải là @, hoặc tên gồm các nhãn tối đa 63 ký tự, tổng cộng 253, * chỉ được là nhãn đầu',
   },
   dns_outside_zone: { en: 'lies outside the zone {zone}', vi: 'nằm ngoài vùng {zone}' },
-  dns_value: { en: 'does not have the form of {type}', vi: 'không đúng dạng của {type}' },
+  dns_value: { en: 'must have the form of {type}, as {example}', vi: 'phải có dạng của {type}, ví dụ {example}' },
   dns_cname_at_apex: { en: 'the zone itself cannot be an alias', vi: 'chính vùng này không thể là bí danh' },
   dns_cname_beside: {
     en: 'an alias (CNAME) and other records cannot have one name',

@@ -6,7 +6,7 @@ import { isObject, type Unchecked } from '../../../../core/json-object.ts'
 import { limits } from '../../../../core/limits.ts'
 import { isUuidOfAnyCase } from '../../../../core/series/uuid.ts'
 import { ApiError } from './api-error.ts'
-import { type Words, words } from './api-texts.ts'
+import { type TextKey, type Words, words } from './api-texts.ts'
 
 const INSTANT = /^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?([Zz]|[+-]([01]\d|2[0-3]):?[0-5]\d)$/
 /** Days that every month has. */
@@ -14,6 +14,14 @@ const USUAL_DAY = /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|1\d|2[0-8])/
 const FIRST_MS = Date.parse('0001-01-01T00:00:00Z')
 const LAST_MS = Date.parse('9999-12-31T23:59:59.999Z')
 const NOT_BLANK = '\\S'
+const CLOCK = '^([01][0-9]|2[0-3]):[0-5][0-9]$'
+/** What a text that does not fit is told, by its pattern and by its format. */
+const PATTERN_WORDS: Readonly<Record<string, TextKey>> = { [NOT_BLANK]: 'required', [CLOCK]: 'clock' }
+const FORMAT_WORDS: Readonly<Record<string, TextKey>> = {
+  'date-time': 'instant',
+  'time-zone': 'time_zone',
+  uri: 'url',
+}
 const EMAIL = /^[^\s@]{1,64}@[^\s@]{1,189}$/
 const EMAIL_CHARS_MAX = 254
 
@@ -94,6 +102,8 @@ export const uuid = () => formatted('uuid')
 export const instant = () => Type.String({ format: 'date-time' })
 /** A day as YYYY-MM-DD. */
 export const date = () => Type.String({ format: 'date', examples: ['2026-02-28'] })
+/** A time of day as HH:MM. */
+export const clock = (example: string) => Type.String({ pattern: CLOCK, examples: [example] })
 /** A name of the IANA time zone database. */
 export const timeZone = () => Type.String({ format: 'time-zone', maxLength: 64 })
 export const email = () => formatted('email', { maxLength: EMAIL_CHARS_MAX })
@@ -150,13 +160,10 @@ function wordsOf(error: ValueError): Words {
       return words('list_min', { min: number(schema.minItems) })
     case ValueErrorType.ArrayMaxItems:
       return words('list_max', { max: number(schema.maxItems) })
-    case ValueErrorType.StringFormat: {
-      const keys = { 'date-time': 'instant', uri: 'url' } as const
-      const format = schema.format as keyof typeof keys
-      return words(keys[format] ?? 'pattern')
-    }
+    case ValueErrorType.StringFormat:
+      return words(FORMAT_WORDS[schema.format ?? ''] ?? 'pattern')
     case ValueErrorType.StringPattern:
-      return words(schema.pattern === NOT_BLANK ? 'required' : 'pattern')
+      return words(PATTERN_WORDS[schema.pattern ?? ''] ?? 'pattern')
     case ValueErrorType.Array:
       return words('list')
     case ValueErrorType.Object:
