@@ -26,3 +26,22 @@ export function errorInfo(error: unknown, depth = 0): ErrorInfo {
     ...(error.cause !== undefined && depth < CAUSES_MAX ? { cause: errorInfo(error.cause, depth + 1) } : {}),
   }
 }
+
+/** The lines of source code that Bun prints before an error, with the mark below them. */
+const CODE_FRAME = /^ *\d+ \|/
+const CODE_MARK = /^ *\^$/
+/** What it prints behind: members, where it was thrown, and the causes. */
+const BEHIND_MESSAGE = /^( +[\w$]+: |\s+at |\s*$)/
+
+/** The message alone of an error that ended a thread, whose event has it as Bun prints it: with a frame of its code. */
+export function threadFault(printed: string): string {
+  const lines = printed.split('\n')
+  const first = lines.findIndex(line => !CODE_FRAME.test(line) && !CODE_MARK.test(line) && line.trim() !== '')
+  if (first < 0) return printed.trim()
+  const behind = lines.findIndex((line, index) => index > first && BEHIND_MESSAGE.test(line))
+  return lines
+    .slice(first, behind < 0 ? undefined : behind)
+    .join('\n')
+    .replace(/^error: /, '')
+    .trim()
+}

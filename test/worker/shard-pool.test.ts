@@ -60,11 +60,13 @@ test('an evaluation thread that dies is told to its process, and to whoever wait
         ),
       ),
     )
-    for (const error of errors) expect(error).toMatch(/^evaluation thread \d failed: /)
+    for (const error of errors) expect(error).toMatch(/^evaluation thread \d failed: out of order$/)
     expect(failures.length).toBeGreaterThan(0)
-    await expect(pool.online('11111111-1111-4111-8111-111111111111')).rejects.toThrow(/^evaluation thread \d failed: /)
+    await expect(pool.online('11111111-1111-4111-8111-111111111111')).rejects.toThrow(
+      /^evaluation thread \d failed: out of order$/,
+    )
     // Not without a word: the shards of that thread are not saved.
-    await expect(pool.stop()).rejects.toThrow(/^evaluation thread \d failed: /)
+    await expect(pool.stop()).rejects.toThrow(/^evaluation thread \d failed: out of order$/)
   } finally {
     await writer.close()
     rmSync(directory, { recursive: true, force: true })

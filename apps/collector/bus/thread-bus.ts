@@ -1,4 +1,5 @@
 // Starts the file bus in a thread of its own. Any number of threads can connect to it and publish.
+import { threadFault } from '../../../core/error-info.ts'
 import { endThread } from '../../process/end-thread.ts'
 import type { BusStats, BusWriter, PublishRefusal } from './bus.ts'
 import { PortBus, serveBus } from './bus-port.ts'
@@ -48,7 +49,7 @@ export class ThreadBus implements BusWriter {
         reject(error)
         if (!bus?.closed && !isRefused) parts.onFailure(error)
       }
-      worker.onerror = event => fail(event.message)
+      worker.onerror = event => fail(threadFault(event.message))
       worker.addEventListener('close', () => fail('it ended'))
       worker.onmessage = (event: MessageEvent<FromBusThread>) => {
         const message = event.data

@@ -1,8 +1,10 @@
 // A consistent copy of the state while a matcher works on it (MAT-190). It is made in a thread of its own, which reads
 // the state as of one moment; the restored copy asks its feeds from the start.
+
 import { Database } from 'bun:sqlite'
 import { realpathSync, rmSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
+import { threadFault } from '../../../core/error-info.ts'
 import { syncPath, writeNewFile } from '../../files/replace-file.ts'
 import { STATE_FILE } from './state-database.ts'
 
@@ -46,7 +48,7 @@ function copyInThread(from: string, to: string): Promise<void> {
   const { promise, resolve: done, reject } = Promise.withResolvers<void>()
   worker.onmessage = (event: MessageEvent<string>) =>
     event.data === '' ? done() : reject(new Error(`cannot copy the state: ${event.data}`))
-  worker.onerror = event => reject(new Error(`cannot copy the state: ${event.message}`))
+  worker.onerror = event => reject(new Error(`cannot copy the state: ${threadFault(event.message)}`))
   worker.postMessage({ from, to })
   return promise.finally(() => {
     worker.terminate()

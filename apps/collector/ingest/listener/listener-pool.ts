@@ -1,7 +1,9 @@
 // The main thread's side of the listener threads: starts them on one port, broadcasts registry updates, answers their
 // requests, and adds up their counters. When a thread dies the process ends; nothing acknowledged is lost.
+
 import pTimeout from 'p-timeout'
 import type { Logger } from 'pino'
+import { threadFault } from '../../../../core/error-info.ts'
 import { type Endpoints, responseOf } from '../../../http/endpoint-listener.ts'
 import { endThread } from '../../../process/end-thread.ts'
 import type { BusWriter } from '../../bus/bus.ts'
@@ -108,7 +110,7 @@ export class ListenerPool {
       if (!this.isStopping) this.parts.onFailure(error)
       calls.failAll(error.message)
     }
-    worker.onerror = event => fail(event.message)
+    worker.onerror = event => fail(threadFault(event.message))
     worker.addEventListener('close', () => fail('it ended'))
     worker.onmessage = (event: MessageEvent<FromListener>) => {
       const message = event.data

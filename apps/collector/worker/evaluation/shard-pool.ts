@@ -6,6 +6,7 @@ import { type RawRules, rulesById } from '../../../../core/alerting/durability/r
 import type { SilenceRecord } from '../../../../core/alerting/evaluate/suppression.ts'
 import type { RuleRecord } from '../../../../core/alerting/rules/rule.ts'
 import { shardOfServer } from '../../../../core/bus/shard-of-server.ts'
+import { threadFault } from '../../../../core/error-info.ts'
 import { limits } from '../../../../core/limits.ts'
 import type { Tombstone } from '../../../../core/retention/tombstone.ts'
 import { endThread } from '../../../process/end-thread.ts'
@@ -82,7 +83,7 @@ export class ShardPool {
         } else this.receive(thread, message)
       }
       worker.onerror = event => {
-        const error = new Error(`evaluation thread ${index} failed: ${event.message}`)
+        const error = new Error(`evaluation thread ${index} failed: ${threadFault(event.message)}`)
         reject(error)
         if (!this.isStopping) options.onFailure(error)
         thread.calls.failAll(error.message)

@@ -1,6 +1,7 @@
 // The main thread's side of the samples store: calls with promises, and what the thread reports on its own.
 
 import pTimeout from 'p-timeout'
+import { threadFault } from '../../../../core/error-info.ts'
 import type { Tombstone } from '../../../../core/retention/tombstone.ts'
 import { endThread } from '../../../process/end-thread.ts'
 import { CallClient } from '../../thread-calls.ts'
@@ -64,7 +65,7 @@ function beginWork(thread: SamplesThread, options: SamplesClientOptions): Promis
           return options.onTrouble?.(message.message)
       }
     }
-    worker.onerror = event => fail(`the samples thread failed: ${event.message}`)
+    worker.onerror = event => fail(`the samples thread failed: ${threadFault(event.message)}`)
     worker.addEventListener('close', () => fail('the samples thread ended'))
     const { bus, consumers, clickhouse, database, cluster, tombstones } = options
     worker.postMessage({
