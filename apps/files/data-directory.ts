@@ -2,6 +2,10 @@
 import { accessSync, constants, mkdirSync } from 'node:fs'
 import { codeOf } from '../../core/config/address.ts'
 
+/** True of an error of the file system or of SQLite that says that the disk is full, or the quota used up. */
+export const isNoRoom = (error: unknown): boolean =>
+  ['ENOSPC', 'EDQUOT', 'SQLITE_FULL'].some(code => code === codeOf(error))
+
 /** What an operator is told of a directory that cannot be made or written; null for a code that says nothing more. */
 export function directoryAdvice(code: unknown): string | null {
   if (code === 'EEXIST' || code === 'ENOTDIR') return 'it is a file, or lies below one; name a directory'

@@ -1,6 +1,7 @@
 // What holds in every world, whatever happens in it. SIM_SEED = the first seed, SIM_WORLDS = how many.
 import { expect, test } from 'bun:test'
 import { ShardLoop } from '../../apps/collector/worker/evaluation/shard-loop.ts'
+import type { FromShardThread } from '../../apps/collector/worker/evaluation/shard-messages.ts'
 import type { AlertEvent } from '../../core/alerting/evaluate/event.ts'
 import type { EvaluationState } from '../../core/alerting/state/evaluation-state.ts'
 import { encodeEntry } from '../../core/bus/entry.ts'
@@ -8,6 +9,7 @@ import { shardOfServer } from '../../core/bus/shard-of-server.ts'
 import { limits } from '../../core/limits.ts'
 import { sampleBatchOf } from './batch.ts'
 import { Fuse, MemoryBus, MemoryStore } from './durable.ts'
+import { FullStore } from './full-store.ts'
 import { type Plan, planOf, type SimAction, type SimBatch, START_MS } from './plan.ts'
 import { randomOf } from './random.ts'
 import { World } from './world.ts'
@@ -137,40 +139,47 @@ const entryOf = (batch: SimBatch, seq: number): Uint8Array =>
     sampleBatchOf(batch.series, () => true),
   ).slice()
 
-test('[SNAP-006] [SNAP-008] replaying any part of the bus a second time tells nothing and changes nothing', async () => {
-  for (const seed of seeds) {
-    const random = randomOf(seed)
-    const plan = planOf(seed)
-    const rules = plan.actions.flatMap(({ action }) => (action.kind === 'rules' ? [action.rules] : []))[0] ?? []
-    const batches = plan.actions.flatMap(({ action }) => (action.kind === 'batch' ? [action.batch] : []))
+/** The batches of a world, and loops that evaluate them at the time of `at`, told what they say. */
+function batchesOf(plan: Plan, store: MemoryStore) {
+  const rules = plan.actions.flatMap(({ action }) => (action.kind === 'rules' ? [action.rules] : []))[0] ?? []
+  const batches = plan.actions.flatMap(({ action }) => (action.kind === 'batch' ? [action.batch] : []))
+  const bus = new MemoryBus()
+  const at = { nowMs: START_MS }
+  const told: FromShardThread[] = []
+  const newLoop = (snapshotIntervalMs = Number.POSITIVE_INFINITY, sweepIntervalMs = limits.presenceSweepMs) => {
     const config = {
       shards: [...new Set(batches.map(({ serverId }) => shardOfServer(serverId))), 63],
       threadIndex: 0,
       partition: 0,
       pollMs: 50,
       settings: plan.settings,
-      snapshotIntervalMs: Number.POSITIVE_INFINITY,
-      sweepIntervalMs: limits.presenceSweepMs,
+      snapshotIntervalMs,
+      sweepIntervalMs,
       presenceGraceMinMs: 0,
       seriesSweepIntervalMs: limits.seriesSweepMs,
     }
-    const [bus, store] = [new MemoryBus(), new MemoryStore(new Fuse())]
-    let nowMs = START_MS
-    const newLoop = (): ShardLoop => {
-      const loop = new ShardLoop(
-        config,
-        bus,
-        store,
-        () => nowMs,
-        () => {},
-      )
-      loop.startRules(rules, 1)
-      loop.restore()
-      return loop
-    }
+    const loop = new ShardLoop(
+      config,
+      bus,
+      store,
+      () => at.nowMs,
+      message => void told.push(message),
+    )
+    loop.startRules(rules, 1)
+    loop.restore()
+    return loop
+  }
+  return { batches, bus, at, told, newLoop }
+}
+
+test('[SNAP-006] [SNAP-008] replaying any part of the bus a second time tells nothing and changes nothing', async () => {
+  for (const seed of seeds) {
+    const random = randomOf(seed)
+    const store = new MemoryStore(new Fuse())
+    const { batches, bus, at, newLoop } = batchesOf(planOf(seed), store)
     const loop = newLoop()
     for (const [index, batch] of batches.entries()) {
-      nowMs = batch.receivedAtMs
+      at.nowMs = batch.receivedAtMs
       bus.publish([entryOf(batch, index + 1)])
       while ((await loop.turn()) > 0);
       if (random.chance(0.01)) loop.snapshot()
@@ -181,4 +190,47 @@ test('[SNAP-006] [SNAP-008] replaying any part of the bus a second time tells no
     expect({ seed, told: store.nextEvents(1_000_000).length }).toEqual({ seed, told: events.length })
     expect({ seed, state: dump(again.evaluation) }).toEqual({ seed, state: dump(loop.evaluation) })
   }
+})
+
+test('[SNAP-006] [SNAP-008] whenever the disk is full, and whatever dies meanwhile: the same events are told, and the same is known, as with room', async () => {
+  const counts = { events: 0, full: 0, deaths: 0, waits: 0, passed: 0 }
+  for (const seed of seeds) {
+    const random = randomOf(seed)
+    const [roomy, store] = [new MemoryStore(new Fuse()), new FullStore(new Fuse())]
+    const plain = batchesOf(planOf(seed), roomy)
+    const world = batchesOf(planOf(seed), store)
+    const first = plain.newLoop(Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY)
+    const newLoop = () => world.newLoop(20_000, Number.POSITIVE_INFINITY)
+    let loop = newLoop()
+    for (const [index, batch] of world.batches.entries()) {
+      plain.at.nowMs = batch.receivedAtMs
+      world.at.nowMs = batch.receivedAtMs
+      if (random.chance(0.1)) {
+        const what = random.chance(0.5) ? null : random.pick(['commit', 'keys', 'snapshot', 'journal'] as const)
+        store.isFull = one => (what === null || what === one) && ++counts.full > 0
+      } else if (random.chance(0.2)) store.isFull = () => false
+      for (const { bus } of [plain, world]) bus.publish([entryOf(batch, index + 1)])
+      while ((await first.turn()) > 0);
+      while ((await loop.turn()) > 0);
+      // What is passed is gone: whoever dies now has the snapshots alone.
+      for (const message of world.told.splice(0)) {
+        if (message.kind === 'snapshot') {
+          world.bus.trim(message.position)
+          counts.passed += message.position
+        } else if (message.kind === 'log' && message.level === 'error') counts.waits++
+      }
+      if (random.chance(0.03)) {
+        counts.deaths++
+        loop = newLoop()
+      }
+    }
+    store.isFull = () => false
+    world.at.nowMs += 60_000
+    while ((await loop.turn()) > 0);
+    const [events, wanted] = [store, roomy].map(one => one.nextEvents(1_000_000).toSorted())
+    counts.events += wanted!.length
+    expect({ seed, events }).toEqual({ seed, events: wanted! })
+    expect({ seed, state: dump(loop.evaluation) }).toEqual({ seed, state: dump(first.evaluation) })
+  }
+  expect(Object.entries(counts).filter(([, count]) => count === 0)).toEqual([])
 })

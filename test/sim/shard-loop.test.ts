@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import type { WrittenSnapshot } from '../../apps/collector/store/shard-store.ts'
 import { ShardLoop } from '../../apps/collector/worker/evaluation/shard-loop.ts'
-import type { ShardLoopConfig } from '../../apps/collector/worker/evaluation/shard-messages.ts'
+import type { FromShardThread, ShardLoopConfig } from '../../apps/collector/worker/evaluation/shard-messages.ts'
 import type { AlertEvent } from '../../core/alerting/evaluate/event.ts'
 import type { RawRule } from '../../core/alerting/rules/rule.ts'
 import { encodeEntry } from '../../core/bus/entry.ts'
@@ -13,6 +13,7 @@ import { seriesId } from '../../core/series/series-key.ts'
 import { company, ruleRecord } from '../support/rule-record.ts'
 import { until } from '../support/until.ts'
 import { Fuse, MemoryBus, MemoryStore } from './durable.ts'
+import { FullStore } from './full-store.ts'
 import { START_MS } from './plan.ts'
 
 const SILENT = '50000000-0000-4000-8000-000000000001'
@@ -23,6 +24,8 @@ const heartbeat = (serverId: string, receivedAtMs: number): Uint8Array =>
     { companyId: SILENT, serverId, agentId: serverId, receivedAtMs, seq: 1, intervalSeconds: 30 },
     new SampleBatch(),
   )
+
+const NEVER_MS = 3_600_000
 
 const CPU = 'cpu_usage_percent'
 
@@ -52,6 +55,7 @@ function loopOf(
   rules: readonly RawRule[] = [],
   since = 0,
   intervals: Partial<ShardLoopConfig> = {},
+  tell: (message: FromShardThread) => void = () => {},
 ): ShardLoop {
   const config = {
     shards: [...new Set([SILENT, BUSY].map(shardOfServer))],
@@ -68,7 +72,7 @@ function loopOf(
     seriesSweepIntervalMs: limits.seriesSweepMs,
     ...intervals,
   }
-  const loop = new ShardLoop(config, bus, store, nowMs, () => {})
+  const loop = new ShardLoop(config, bus, store, nowMs, tell)
   loop.startRules(rules, since)
   loop.restore()
   return loop
@@ -231,6 +235,120 @@ test('a purge while a snapshot is written discards it: nothing of the tenant com
   expect(store.ends).toEqual(['discarded'])
 })
 
+/** A loop over a disk that is full while the test says so, and what it tells. */
+function onFullDisk(intervals: Partial<ShardLoopConfig> = {}) {
+  const bus = new MemoryBus()
+  const store = new FullStore(new Fuse())
+  const at = { nowMs: START_MS }
+  const told: FromShardThread[] = []
+  const loop = loopOf(
+    bus,
+    store,
+    () => at.nowMs,
+    [strict],
+    1,
+    intervals,
+    message => void told.push(message),
+  )
+  const logged = () => told.splice(0).flatMap(message => (message.kind === 'log' ? [message.message] : []))
+  return { bus, store, at, loop, told, logged }
+}
+
+test('[SNAP-002] a snapshot that finds no room is tried again: evaluation goes on, nothing is passed meanwhile, and the operator is told once', async () => {
+  const { bus, store, at, loop, told, logged } = onFullDisk()
+  bus.publish([heartbeat(SILENT, at.nowMs), sampleOf(at.nowMs, 20, true)])
+  store.isFull = what => what === 'snapshot'
+  const everySecond = async (seconds: number) => {
+    for (let second = 0; second < seconds; second++) {
+      at.nowMs += 1000
+      bus.publish([heartbeat(SILENT, at.nowMs), heartbeat(BUSY, at.nowMs)])
+      await loop.turn()
+    }
+  }
+  await everySecond(90)
+  bus.publish([sampleOf(at.nowMs, 95)])
+  await everySecond(1)
+  expect(typesOf(store)).toEqual(['alert.opened 2 90'])
+  expect(Math.max(0, ...told.map(message => (message.kind === 'snapshot' ? message.position : 0)))).toBe(0)
+  expect(logged()).toEqual([expect.stringContaining('a snapshot finds no room on the disk')])
+  const again = loopOf(bus, store, () => at.nowMs, [strict], 1)
+  while ((await again.turn()) > 0);
+  expect(typesOf(store)).toEqual(['alert.opened 2 90'])
+  store.isFull = () => false
+  await everySecond(60)
+  expect(told.some(message => message.kind === 'snapshot' && message.position > 0)).toBe(true)
+  expect(logged()).toEqual(['there is room for snapshots again'])
+})
+
+test('[SNAP-002] events that find no room wait, and nothing more is read, until they are committed; each is told once', async () => {
+  const { bus, store, at, loop, logged } = onFullDisk({ snapshotIntervalMs: NEVER_MS })
+  bus.publish([sampleOf(at.nowMs, 95, true)])
+  store.isFull = () => true
+  await loop.turn()
+  bus.publish([sampleOf(at.nowMs + 1000, 20)])
+  const loose = loop.setRules([ruleRecord({ sync_version: 2, threshold: 50 })], 2)
+  for (let second = 1; second <= 300; second++) {
+    at.nowMs += 1000
+    expect(await loop.turn()).toBe(0)
+  }
+  loop.setAttributes([])
+  expect([loop.position, typesOf(store)]).toEqual([1, []])
+  expect(logged()).toEqual([expect.stringContaining('there is no room left on the disk')])
+  store.isFull = what => what === 'rules'
+  at.nowMs += 1000
+  await loop.turn()
+  // New rules wait by themselves: until they are in force the ones before are.
+  expect([loop.position, typesOf(store)]).toEqual([2, ['alert.opened 2 0', 'alert.resolved 2 1']])
+  bus.publish([sampleOf(START_MS + 2000, 60)])
+  await loop.turn()
+  expect(typesOf(store)).toHaveLength(2)
+  store.isFull = () => false
+  at.nowMs += 1000
+  while ((await loop.turn()) > 0);
+  await loose
+  bus.publish([sampleOf(START_MS + 3000, 60)])
+  await loop.turn()
+  expect(typesOf(store)).toEqual(['alert.opened 2 0', 'alert.resolved 2 1', 'alert.opened 2 3'])
+  expect(logged().at(-1)).toStartWith('there is room on the disk again')
+})
+
+test('[PRES-001] no agent is declared lost of what a full disk refused', async () => {
+  const { bus, store, at, loop } = onFullDisk({ presenceGraceMinMs: 60_000 })
+  bus.publish([heartbeat(SILENT, at.nowMs)])
+  await loop.turn()
+  store.isFull = () => true
+  for (let second = 0; second < 600; second++) {
+    at.nowMs += 1000
+    await loop.turn()
+  }
+  store.isFull = () => false
+  bus.publish([heartbeat(SILENT, at.nowMs)])
+  for (let second = 0; second < 30; second++) {
+    at.nowMs += 1000
+    await loop.turn()
+  }
+  expect(typesOf(store)).toEqual([])
+})
+
+test('[SNAP-006] a purge that finds no room is saved later, before a stop too', async () => {
+  const { bus, store, at, loop } = onFullDisk()
+  bus.publish([heartbeat(SILENT, at.nowMs)])
+  await loop.turn()
+  loop.snapshot()
+  const serversKept = () => {
+    const again = loopOf(bus, store, () => at.nowMs)
+    return again.evaluation.servers.filter(Boolean).length
+  }
+  store.isFull = what => what === 'snapshot'
+  loop.forget(SILENT, null)
+  loop.snapshot()
+  expect(serversKept()).toBe(1)
+  store.isFull = () => false
+  at.nowMs += 1000
+  await loop.turn()
+  expect(serversKept()).toBe(0)
+})
+
 test('a group that does not hold the entries that it says ends evaluation, instead of giving them wrong positions', async () => {
   for (const count of [1, 3]) {
     const bus = new MemoryBus()
@@ -242,8 +360,6 @@ test('a group that does not hold the entries that it says ends evaluation, inste
     expect(loop.position).toBe(0)
   }
 })
-
-const NEVER_MS = 3_600_000
 
 test('a wake-up while the loop is at work is not lost: what it told of is read without a poll', async () => {
   const bus = new MemoryBus()

@@ -8,6 +8,7 @@ import { EvaluationStore } from '../../apps/collector/store/file-evaluation-stor
 import { newTurns, WriteTurns } from '../../apps/collector/store/write-turns.ts'
 import { packRule } from '../../core/alerting/rules/packed-rule.ts'
 import { uuidFromText } from '../../core/series/hash.ts'
+import { HAS_NAME_SPACES, onSmallDisk } from '../support/full-disk.ts'
 import { company, RULE_ID, ruleRecord } from '../support/rule-record.ts'
 import { until } from '../support/until.ts'
 import type { CommittingThread } from './committing-thread.ts'
@@ -139,3 +140,24 @@ test('[EVT-026] a turn that its thread did not end is waited for once, and by no
   expect(waited).not.toHaveBeenCalled()
   waited.mockRestore()
 })
+
+test.skipIf(!HAS_NAME_SPACES)(
+  '[SNAP-002] on a full disk the snapshot before stays in force and no part of a new one is left; a commit is made whole with room, or not at all',
+  async () => {
+    const directory = newDirectory()
+    const script = [process.execPath, join(import.meta.dir, 'full-disk-store.ts')]
+    const child = Bun.spawn(onSmallDisk(directory, 24, script), {
+      env: { ...process.env, TMPDIR: directory },
+      stdout: 'pipe',
+      stderr: 'pipe',
+    })
+    const [out, err] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
+    expect([await child.exited, err]).toEqual([0, ''])
+    expect(JSON.parse(out)).toEqual({
+      full: { refused: [true, true, true], snapshots: ['shard-01.snapshot'], isOld: true, added: 0 },
+      added: 40,
+      isNew: true,
+      left: 40,
+    })
+  },
+)

@@ -2,7 +2,7 @@
 // for each shard. An event and the state that it left behind are committed together before the thread continues.
 
 import { Database } from 'bun:sqlite'
-import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs'
+import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isOpenRecord, type JournalRecord, journalKey } from '../../../core/alerting/durability/journal-record.ts'
@@ -149,7 +149,14 @@ export class EvaluationStore implements ShardStore, OutboxStore {
 
   /** Commits events and the states behind them. An event that the outbox still holds is not added again. */
   commit(events: readonly AlertEvent[], journal: readonly JournalRecord[], position: number, nowMs: number): void {
-    this.write(() => this.insert(events, journal, position, nowMs))
+    const mark = this.journalMark
+    try {
+      this.write(() => this.insert(events, journal, position, nowMs))
+    } catch (error) {
+      // What is rolled back gives its numbers back.
+      this.journalMark = mark
+      throw error
+    }
   }
 
   private insert(
@@ -294,8 +301,12 @@ export class EvaluationStore implements ShardStore, OutboxStore {
     const temporary = `${this.snapshotPath(shard)}.new`
     const file = openSync(temporary, 'w', 0o600)
     try {
-      writeSync(file, bytes)
+      // Not `writeSync`: on a disk that is nearly full that writes a part, and says so only by its result.
+      writeFileSync(file, bytes)
       fsyncSync(file)
+    } catch (error) {
+      rmSync(temporary, { force: true })
+      throw error
     } finally {
       closeSync(file)
     }
@@ -312,6 +323,9 @@ export class EvaluationStore implements ShardStore, OutboxStore {
     try {
       await file.writeFile(bytes)
       await file.sync()
+    } catch (error) {
+      rmSync(temporary, { force: true })
+      throw error
     } finally {
       await file.close()
     }

@@ -170,6 +170,17 @@ export class SeriesDictionary {
   takeForgotten(shard: number): string[] {
     return taken(this.forgotten, shard)
   }
+
+  /** What was taken could not be stored or removed: it is taken again with the next call, unless it changed since. */
+  giveBack(shard: number, learnt: readonly string[], forgotten: readonly string[]): void {
+    for (const fullKey of learnt) if (this.hasKey(shard, fullKey)) setOf(this.learnt, shard).add(fullKey)
+    for (const fullKey of forgotten) if (!this.hasKey(shard, fullKey)) setOf(this.forgotten, shard).add(fullKey)
+  }
+
+  private hasKey(shard: number, fullKey: string): boolean {
+    const { lo, hi } = seriesId(fullKey)
+    return this.isLearnt(shard, lo, hi)
+  }
 }
 
 function taken(sets: Map<number, Set<string>>, shard: number): string[] {

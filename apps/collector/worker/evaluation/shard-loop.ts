@@ -3,6 +3,7 @@
 // without locks (document 2 "State persistence and restart").
 
 import { applyJournal, takeJournal } from '../../../../core/alerting/durability/journal.ts'
+import type { JournalRecord } from '../../../../core/alerting/durability/journal-record.ts'
 import {
   type RawRules,
   type RuleChangeRecord,
@@ -13,6 +14,7 @@ import {
 import { encodeSnapshot, restoreSnapshot } from '../../../../core/alerting/durability/snapshot.ts'
 import { sweepFlapping } from '../../../../core/alerting/evaluate/end-of-flapping.ts'
 import { applyEntry } from '../../../../core/alerting/evaluate/evaluator.ts'
+import type { AlertEvent } from '../../../../core/alerting/evaluate/event.ts'
 import { leaveScope } from '../../../../core/alerting/evaluate/last-agent-revoked.ts'
 import { compileSilences, type SilenceRecord } from '../../../../core/alerting/evaluate/suppression.ts'
 import { sweepServers, sweepStates } from '../../../../core/alerting/evaluate/sweep.ts'
@@ -28,6 +30,7 @@ import { limits } from '../../../../core/limits.ts'
 import { noTombstones, type Tombstone, TombstoneSet } from '../../../../core/retention/tombstone.ts'
 import type { BusReader } from '../../bus/bus.ts'
 import type { KnownShard, ShardStore } from '../../store/shard-store.ts'
+import { RoomOnDisk } from './room-on-disk.ts'
 import type { FromShardThread, ServerAttributesUpdate, ShardLoopConfig } from './shard-messages.ts'
 import { ShardSaver } from './shard-saver.ts'
 
@@ -39,6 +42,14 @@ const SERVERS_A_SLICE = 1_000
 const STATES_A_SLICE = 20_000
 /** What is due ends a sleep, though none is shorter: neither a short interval nor a clock that jumps makes it spin. */
 const SLEEP_MIN_MS = 50
+
+const ROOM_WORDS = {
+  waits: 'there is no room left on the disk: what evaluation cannot store waits, and it goes no further',
+  goesOn: 'there is room on the disk again: what waited is stored, evaluation goes on',
+}
+
+/** Events and the states behind them that found no room. */
+type Uncommitted = { readonly events: AlertEvent[]; readonly journal: JournalRecord[] }
 
 export class ShardLoop {
   readonly evaluation: EvaluationState
@@ -71,6 +82,9 @@ export class ShardLoop {
   private nextSnapshotAtMs: number
   /** When the next check for series that are no longer sent is due. */
   private nextSeriesSweepAtMs: number
+  /** Nothing more is read off the bus, swept or saved until this is committed; null = all is. */
+  private uncommitted: Uncommitted | null = null
+  private readonly room: RoomOnDisk<'events' | 'rules'>
   private isStopping = false
   private drains = true
   private wakeUp: (() => void) | null = null
@@ -85,6 +99,7 @@ export class ShardLoop {
     private readonly tell: (message: FromShardThread) => void,
   ) {
     this.evaluation = new EvaluationState(config.settings)
+    this.room = new RoomOnDisk(ROOM_WORDS, nowMs, tell)
     this.saver = new ShardSaver({
       ...{ config, store, nowMs, tell, evaluation: this.evaluation },
       position: () => this.position,
@@ -136,16 +151,22 @@ export class ShardLoop {
    * time.
    */
   private takeRules(): void {
-    if (!this.pendingRules) return
+    if (!this.pendingRules || this.room.isPausing || !this.commit()) return
     const { raw, since, waiting } = this.pendingRules
-    this.pendingRules = null
     const next = rulesById(raw)
-    this.commit()
     const changes = ruleChanges(this.rules, next, since, this.position)
     if (changes.length > 0) {
-      this.store.keepRules(this.config.threadIndex, changes)
+      try {
+        this.store.keepRules(this.config.threadIndex, changes)
+      } catch (error) {
+        // The rules of before stay in force, and these are taken later.
+        this.missed('rules', error)
+        return
+      }
       this.activate(next)
     }
+    this.room.found('rules')
+    this.pendingRules = null
     // When the store has lost its shard, flushed() rejects: another loop owns the shard now, and the callers need not
     // wait for this one.
     const resolveAll = () => {
@@ -211,6 +232,13 @@ export class ShardLoop {
         for (const { serverId } of records) shards.add(shardOfServer(serverId))
         this.evaluation.removedServers.delete(key)
       }
+    if (this.uncommitted) {
+      const { events, journal } = this.uncommitted
+      this.uncommitted = {
+        events: events.filter(event => !isMeant({ companyId: event.company_id, serverId: event.server_id })),
+        journal: journal.filter(record => !isMeant(record)),
+      }
+    }
     // Saving a snapshot also deletes the journal, so these shards are saved even if they had no snapshot: otherwise a
     // restart would restore the purged state.
     for (const shard of shards) {
@@ -230,9 +258,10 @@ export class ShardLoop {
 
   /** Saves the shards of purged servers, once the replay has passed the journal. */
   private saveForgotten(): void {
-    if (this.isReplaying || this.toSave.size === 0) return
-    this.saver.saveNow([...this.toSave])
+    if (this.isReplaying || this.toSave.size === 0 || this.saver.isPausing) return
+    const missed = this.saver.saveNow([...this.toSave])
     this.toSave.clear()
+    for (const shard of missed) this.toSave.add(shard)
   }
 
   setTombstones(tombstones: readonly Tombstone[]): void {
@@ -251,13 +280,23 @@ export class ShardLoop {
    * removed from the bus.
    */
   overflowed(atMs: number): void {
-    this.startedAtMs = Math.max(this.startedAtMs, atMs)
+    this.grantGrace(atMs)
     this.forcedSnapshots = this.config.shards.length
     this.wake()
   }
 
+  private grantGrace(fromMs: number): void {
+    this.startedAtMs = Math.max(this.startedAtMs, fromMs)
+  }
+
+  /** A full disk refuses the batches of agents too, and perhaps the note of that: their silence counts for nothing. */
+  private missed(what: 'events' | 'rules', error: unknown): void {
+    this.room.missed(what, error)
+    this.grantGrace(this.nowMs())
+  }
+
   private get isForced(): boolean {
-    return this.forcedSnapshots > 0 && this.isCaughtUp && !this.isReplaying
+    return this.forcedSnapshots > 0 && this.isCaughtUp && !this.isReplaying && this.uncommitted === null
   }
 
   wake(): void {
@@ -351,6 +390,7 @@ export class ShardLoop {
   /** Consumes, sweeps and saves what is due. Returns the number of entries read. */
   async turn(): Promise<number> {
     const consumed = await this.consume()
+    if (this.uncommitted) return consumed
     const nowMs = this.nowMs()
     if (nowMs >= this.nextSweepAtMs && (consumed === 0 || this.isCaughtUp)) {
       this.nextSweepAtMs = nowMs + this.config.sweepIntervalMs
@@ -362,7 +402,11 @@ export class ShardLoop {
     if ((nowMs >= this.nextSnapshotAtMs && !this.isReplaying) || isForced) {
       this.nextSnapshotAtMs = nowMs + this.config.snapshotIntervalMs / this.config.shards.length
       if (isForced) this.forcedSnapshots--
-      await this.saver.saveNext()
+      // Where there is no room for one, the others come when they are due.
+      if (!(await this.saver.saveNext())) {
+        this.forcedSnapshots = 0
+        this.grantGrace(nowMs)
+      }
     }
     await this.store.flushed?.()
     return consumed
@@ -398,8 +442,11 @@ export class ShardLoop {
   /** Reads and evaluates the next entries of the bus; returns their number. */
   async consume(): Promise<number> {
     const { partition } = this.config
+    if (!this.goesOn()) return 0
     this.caughtUpAt ??= await this.bus.lastPosition(partition)
     const groups = await this.bus.read(partition, this.position, READ_BYTES)
+    // Something that came meanwhile found no room: what is left to commit is of this position.
+    if (this.uncommitted) return 0
     // The bus has no entry up to its last position at the start, because all of them were removed. A shard without a
     // snapshot may skip to that position.
     if (groups.length === 0) this.position = Math.max(this.position, this.caughtUpAt)
@@ -408,7 +455,7 @@ export class ShardLoop {
       const last = group.firstPosition + group.count - 1
       assert(last > this.position, 'the bus is read forwards')
       if (this.ruleChanges[0] && this.ruleChanges[0].position < group.firstPosition) {
-        this.commit()
+        if (!this.commit()) return entries
         this.replayRules(group.firstPosition)
       }
       // Read once a group: for each batch the clock would cost a seventh of what evaluation does.
@@ -424,10 +471,10 @@ export class ShardLoop {
       }
       assert(position === last + 1, 'a group of the bus holds the entries that it says')
       this.position = last
-      if (this.evaluation.eventCount >= EVENTS_A_COMMIT) this.commit()
+      if (this.evaluation.eventCount >= EVENTS_A_COMMIT && !this.commit()) return entries
     }
     // Once for all groups: a replay is as many commits as reads, each of which waits for the disk.
-    this.commit()
+    if (!this.commit()) return entries
     // Entries that all consumers passed are removed. So when the bus has nothing more, the replay is complete even if
     // its position is lower than the journal's.
     const isEmpty = groups.length === 0
@@ -448,16 +495,47 @@ export class ShardLoop {
     return entries
   }
 
-  /** Commits events and the states behind them. */
-  private commit(): void {
+  /** What found no room before is committed, and the rules that waited for that are taken. False while it waits. */
+  private goesOn(): boolean {
+    if (this.uncommitted && !this.commit()) return false
+    if (this.isCaughtUp) this.takeRules()
+    return this.uncommitted === null
+  }
+
+  /** Commits events and the states behind them. False where there is no room: they are kept, and are tried again. */
+  private commit(): boolean {
     const presence = this.evaluation.takeQuietPresence()
     if (presence.length > 0) this.store.keepPresence?.(presence)
-    const events = this.evaluation.drainEvents()
-    const journal = takeJournal(this.evaluation)
-    if (events.length === 0 && journal.length === 0) return
+    const { uncommitted } = this
+    const events = [...(uncommitted?.events ?? []), ...this.evaluation.drainEvents()]
+    const journal = [...(uncommitted?.journal ?? []), ...takeJournal(this.evaluation)]
+    this.uncommitted = null
+    if (events.length === 0 && journal.length === 0) {
+      this.room.found('events')
+      return true
+    }
     for (const { shard } of journal) assert(this.owned[shard] === 1, 'a loop keeps what it knows of its own shards')
     const nowMs = this.nowMs()
-    this.store.commit(events, journal, this.position, nowMs)
+    if (!this.stored({ events, journal }, nowMs)) return false
+    this.tellOf(events, nowMs)
+    return true
+  }
+
+  private stored(work: Uncommitted, nowMs: number): boolean {
+    const isTried = !this.room.isPausing
+    try {
+      if (isTried) this.store.commit(work.events, work.journal, this.position, nowMs)
+    } catch (error) {
+      this.missed('events', error)
+      this.uncommitted = work
+      return false
+    }
+    if (isTried) this.room.found('events')
+    else this.uncommitted = work
+    return isTried
+  }
+
+  private tellOf(events: readonly AlertEvent[], nowMs: number): void {
     const types: Record<string, number> = {}
     const sampleToEventMs: number[] = []
     for (const event of events) {
@@ -475,7 +553,7 @@ export class ShardLoop {
     this.tell({ kind: 'events', count: events.length, types, sampleToEventMs })
   }
 
-  /** Sweeps in slices, and evaluates entries that arrive in between. */
+  /** Sweeps in slices, and evaluates entries that arrive in between. Ends where there is no room: the next goes on. */
   async sweep(nowMs: number): Promise<void> {
     const { evaluation } = this
     const graceFromMs = this.startedAtMs + this.config.presenceGraceMinMs
@@ -484,12 +562,12 @@ export class ShardLoop {
     for (let from = 0; from < evaluation.servers.length; from += SERVERS_A_SLICE) {
       sweepServers(evaluation, from, from + SERVERS_A_SLICE, graceFromMs, nowMs)
       if (isLook) dropUnseen(evaluation, from, from + SERVERS_A_SLICE)
-      this.commit()
+      if (!this.commit()) return
       if (evaluation.servers.length > SERVERS_A_SLICE) await this.consume()
     }
     for (let from = 0; from < evaluation.states.end; from += STATES_A_SLICE) {
       sweepStates(evaluation, from, from + STATES_A_SLICE, nowMs)
-      this.commit()
+      if (!this.commit()) return
       if (evaluation.states.end > STATES_A_SLICE) await this.consume()
     }
     sweepFlapping(evaluation, nowMs)
