@@ -54,8 +54,8 @@ afterAll(async () => {
   await hub?.stop()
 }, 120_000)
 
-async function visit(path: string, { companyId } = tenant): Promise<Page> {
-  const session = await logIn(hub.url, (await newPerson(hub, companyId)).email)
+async function visit(path: string, { companyId } = tenant, permissions?: readonly string[]): Promise<Page> {
+  const session = await logIn(hub.url, (await newPerson(hub, companyId, permissions)).email)
   const [name = '', value = ''] = session.cookie.split('=')
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, locale: 'en-GB' })
   await context.addCookies([{ name, value, url: hub.url }])
@@ -99,6 +99,34 @@ test('the palette finds pages, servers, alerts, rules and actions by what is typ
   await choose('dark', 'Use dark colours')
   await until('the page is dark', () => page.evaluate<boolean>("document.documentElement.dataset.theme === 'dark'"))
   await page.context().close()
+}, 120_000)
+
+test('the palette finds subnets, zones and people that the viewer may see, and leads to their pages', async () => {
+  const { data: subnet } = (await tenant.call('POST', '/subnets', { name: 'quiet corner', cidr: '10.44.0.0/24' })).body
+  await tenant.call('POST', '/dns/zones', { name: 'quiet.example.test' })
+  const page = await visit('/')
+  const find = async (typed: string): Promise<void> => {
+    await page.keyboard.press('Control+k')
+    await palette(page).getByRole('combobox').fill(typed)
+  }
+  const option = (name: string) => palette(page).getByRole('option', { name })
+  await find('quiet')
+  await option('quiet.example.test').waitFor()
+  await option('quiet corner').waitFor()
+  await palette(page).getByRole('combobox').fill('10.44.0.0/24')
+  await option('quiet corner').waitFor()
+  await page.keyboard.press('Enter')
+  await until('the subnet', () => pathOf(page) === `/infrastructure/subnet/${subnet.id}`)
+  await find('test user')
+  await option('Test user').first().click()
+  await until('the people', () => pathOf(page) === '/people')
+  await page.context().close()
+  const reader = await visit('/', tenant, ['monitoring.view', 'dns.view'])
+  await reader.keyboard.press('Control+k')
+  await palette(reader).getByRole('combobox').fill('quiet')
+  await palette(reader).getByRole('option', { name: 'quiet.example.test' }).waitFor()
+  expect(await palette(reader).getByRole('option', { name: 'quiet corner' }).count()).toBe(0)
+  await reader.context().close()
 }, 120_000)
 
 test('keys lead to pages, through rows, into an object and back; never while somebody types, nor once switched off', async () => {

@@ -6,7 +6,7 @@ import { readView } from './view-request.ts'
 const TYPING_MS = 40
 
 export type FoundRecords = { readonly typed: string; readonly records: PaletteView }
-const nothing: PaletteView = { servers: [], alerts: [], rules: [] }
+const nothing: PaletteView = { servers: [], alerts: [], rules: [], others: [] }
 
 /** The records that are called so; those of an earlier text until the answer has come. Nothing typed finds nothing. */
 export function useRecords(typed: string): FoundRecords {

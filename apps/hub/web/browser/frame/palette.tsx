@@ -19,20 +19,22 @@ import { StateMark } from '../parts/state-mark.tsx'
 import { linkToShown } from '../parts/time-range/shown-range.ts'
 import { useRecords } from '../records.ts'
 import { hrefOfView, loadSavedViews, savedViews } from '../saved-views.ts'
-import { may, textsOf } from '../session.ts'
+import { language, may, textsOf } from '../session.ts'
 import { overlay } from './overlay.ts'
 import { density, theme } from './preferences.ts'
 
 const t = textsOf(keyWords)
 const shell = textsOf(shellWords)
 
-type Kind = 'page' | 'view' | 'server' | 'alert' | 'rule' | 'act'
+type Kind = 'page' | 'view' | 'server' | 'alert' | 'rule' | 'other' | 'act'
 type Command = {
   readonly id: string
   readonly kind: Kind
   readonly text: string
   readonly mark?: ComponentChildren
   readonly about?: string
+  /** What a record is, where the kind does not say it. */
+  readonly title?: string
   readonly run: () => void
 }
 
@@ -116,7 +118,13 @@ const acts = (): Command[] => [
   act(shell('api_documents'), () => location.assign('/docs')),
 ]
 
-const recordsOf = ({ servers, alerts, rules }: PaletteView): Command[] => [
+/** The page of a record, of a person the list of people with what it is called. */
+function hrefOfOther({ kind, id, name }: PaletteView['others'][number]): string {
+  if (kind === 'user') return hrefTo('people', {}, { q: name })
+  return kind === 'check' ? hrefTo('check', { check: id }) : hrefTo('resource', { kind, resource: id })
+}
+
+const recordsOf = ({ servers, alerts, rules, others }: PaletteView): Command[] => [
   ...servers.map(({ id, name, about }) => leadTo('server', name, hrefTo('server', { server: id }), { about })),
   ...alerts.map(alert =>
     leadTo('alert', `${titleOf(alert)} · ${alert.serverName}`, hrefTo('alert', { alert: alert.id }), {
@@ -124,6 +132,13 @@ const recordsOf = ({ servers, alerts, rules }: PaletteView): Command[] => [
     }),
   ),
   ...rules.map(({ id, name }) => leadTo('rule', name, hrefTo('rule', { rule: id }))),
+  ...others.map(other =>
+    leadTo('other', other.name, hrefOfOther(other), {
+      id: other.id,
+      title: other.title[language],
+      ...(other.about === null ? {} : { about: other.about }),
+    }),
+  ),
 ]
 
 /** Without marks above and below letters, so that words are found however they are typed. */
@@ -137,12 +152,12 @@ function matching(commands: readonly Command[], typed: string): Command[] {
   return commands.filter(isFound).sort((one, other) => rank(one) - rank(other))
 }
 
-const Content = ({ kind, text, mark, about }: Command) => (
+const Content = ({ kind, text, mark, about, title = kind === 'other' ? '' : t(`kind_${kind}`) }: Command) => (
   <>
     <span class="palette-text">
       {mark} <span class="text">{text}</span>
     </span>
-    <span class="muted palette-about">{[about, t(`kind_${kind}`)].filter(Boolean).join(' · ')}</span>
+    <span class="muted palette-about">{[about, title].filter(Boolean).join(' · ')}</span>
   </>
 )
 
