@@ -188,6 +188,18 @@ test('the audit log is read by what was done, by whom and when; what changed is 
   }
 }, 120_000)
 
+test('settings count the agents of the plan, one of them as one', async () => {
+  const collector = await hub.collector()
+  const { token } = (await tenant.call('POST', '/monitoring/licenses', { name: 'one', max_uses: 1 })).body
+  await tenant.call('POST', '/servers', { name: 'counted', hostname: 'counted' })
+  const asked = { license: token, hostname: 'counted', machine_id: 'counted', collector_id: collector.id }
+  expect((await collector.call('POST', '/enroll', asked)).status).toBeLessThan(300)
+  const { client } = hub.hub.database
+  await client`update companies set plan_overrides = '{"agent_quota": 1}' where id = ${tenant.companyId}`
+  const page = await visit('/settings')
+  await page.getByText(/, 1 of 1 agent$/).waitFor()
+}, 60_000)
+
 test('settings of the company are changed by field; what is refused stands at its field', async () => {
   const page = await visit('/settings')
   await page.getByLabel('Interval of agents, seconds').fill('45')
