@@ -42,10 +42,7 @@ const texts = {
     en: 'must be whole and compressed with gzip or zstd, or not at all',
     vi: 'phải nguyên vẹn và nén bằng gzip hoặc zstd, hoặc không nén',
   },
-  too_deep: {
-    en: 'The body is nested more than {max} levels deep.',
-    vi: 'Nội dung lồng nhau quá {max} cấp.',
-  },
+  too_deep: { en: 'The body is nested more than {max} levels deep.', vi: 'Nội dung lồng nhau quá {max} cấp.' },
   invalid: { en: 'The data are not valid.', vi: 'Dữ liệu không hợp lệ.' },
   server_error: { en: 'An unexpected error happened.', vi: 'Đã xảy ra lỗi không mong muốn.' },
   unavailable: { en: 'The service is not available at the moment.', vi: 'Dịch vụ tạm thời không khả dụng.' },
@@ -99,10 +96,7 @@ const texts = {
     vi: 'phải là một mục của danh sách {list} (danh sách nghiêm ngặt)',
   },
   every_item_once: { en: 'must have every item of the list once', vi: 'phải có mỗi mục của danh sách đúng một lần' },
-  leaves_outside: {
-    en: 'would leave addresses or subnets outside',
-    vi: 'sẽ để địa chỉ hoặc mạng con nằm ngoài',
-  },
+  leaves_outside: { en: 'would leave addresses or subnets outside', vi: 'sẽ để địa chỉ hoặc mạng con nằm ngoài' },
   mac: { en: 'must be a MAC address such as 00:16:3e:00:00:01', vi: 'phải là địa chỉ MAC như 00:16:3e:00:00:01' },
   no_free_address: { en: 'has no free address', vi: 'không còn địa chỉ trống' },
   gives_no_addresses: { en: 'is a container, which gives out no addresses', vi: 'là container, không cấp địa chỉ' },
@@ -233,10 +227,7 @@ const texts = {
     en: 'is kept by another record; change that one',
     vi: 'do một bản ghi khác quản lý; hãy sửa bản ghi đó',
   },
-  dns_zone_name: {
-    en: 'must be a domain name such as example.com',
-    vi: 'phải là tên miền, ví dụ example.com',
-  },
+  dns_zone_name: { en: 'must be a domain name such as example.com', vi: 'phải là tên miền, ví dụ example.com' },
   dns_name: {
     en: 'must be @, or a name of labels of at most 63 characters, 253 in all, with * only as the first label',
     vi: 'phải là @, hoặc tên gồm các nhãn tối đa 63 ký tự, tổng cộng 253, * chỉ được là nhãn đầu',
@@ -253,10 +244,7 @@ const texts = {
   dns_target_is_cname: { en: 'leads to an alias (CNAME) of the zone', vi: 'trỏ tới một bí danh (CNAME) của vùng' },
   dns_null_mx_beside: { en: '"0 ." stands alone (RFC 7505)', vi: '"0 ." phải đứng một mình (RFC 7505)' },
   dns_spf_twice: { en: 'the name has another v=spf1', vi: 'tên này đã có một v=spf1 khác' },
-  dns_service_name: {
-    en: 'must begin with _service._protocol',
-    vi: 'phải bắt đầu bằng _service._protocol',
-  },
+  dns_service_name: { en: 'must begin with _service._protocol', vi: 'phải bắt đầu bằng _service._protocol' },
   dns_not_reverse: {
     en: 'PTR belongs into zones below in-addr.arpa and ip6.arpa',
     vi: 'PTR chỉ thuộc các vùng dưới in-addr.arpa và ip6.arpa',
@@ -314,10 +302,7 @@ const texts = {
     en: 'either a server or an address is needed, not both',
     vi: 'cần hoặc máy chủ hoặc địa chỉ, không phải cả hai',
   },
-  lb_endpoint_taken: {
-    en: 'the pool has this address and port already',
-    vi: 'nhóm đã có địa chỉ và cổng này',
-  },
+  lb_endpoint_taken: { en: 'the pool has this address and port already', vi: 'nhóm đã có địa chỉ và cổng này' },
   lb_last_member: {
     en: 'is the last member that is up of a pool in use; force does it all the same',
     vi: 'là thành viên cuối cùng đang hoạt động của một nhóm đang dùng; dùng force để vẫn thực hiện',
@@ -492,10 +477,7 @@ const texts = {
     en: 'the files of a company have at most {max} bytes; these would have {count}',
     vi: 'tổng dung lượng tệp của công ty tối đa {max} byte; sẽ thành {count}',
   },
-  limit_files: {
-    en: 'a company has at most {max} files',
-    vi: 'một công ty có tối đa {max} tệp',
-  },
+  limit_files: { en: 'a company has at most {max} files', vi: 'một công ty có tối đa {max} tệp' },
   command_under_way: {
     en: 'A run of this command is under way.',
     vi: 'Lệnh này đang được thực hiện.',
