@@ -16,9 +16,14 @@ export function loggerOptions(level: string, service: string): LoggerOptions {
   }
 }
 
+/** What waits for room at most; later lines are dropped. */
+const WAITING_BYTES_MAX = 1024 * 1024
+
 /** Writes to standard output or to a file, in the background. */
-export const createServiceLogger = (level: string, service: string, file: string | null = null): Logger =>
-  pino(
-    loggerOptions(level, service),
-    pino.destination({ fd: file === null ? 1 : openSync(file, 'a', 0o600), sync: false }),
-  )
+export function createServiceLogger(level: string, service: string, file: string | null = null): Logger {
+  const fd = file === null ? 1 : openSync(file, 'a', 0o600)
+  const destination = pino.destination({ fd, sync: false, maxLength: WAITING_BYTES_MAX })
+  // A log that cannot be written, as on a full disk, ends nothing: what waits is written with the next line.
+  destination.on('error', () => {})
+  return pino(loggerOptions(level, service), destination)
+}
