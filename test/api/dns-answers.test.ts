@@ -1,46 +1,14 @@
 // What name servers answer of a zone that is no plain answer: referrals to other servers, and what is no answer at all.
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { join } from 'node:path'
 import { type Answer, AUTHORITATIVE_ANSWER, decode, encode, TRUNCATED_RESPONSE } from 'dns-packet'
 import { startNameServer } from '../support/name-server.ts'
-import { type Json, type Tenant, TestHub, until } from './hub-harness.ts'
+import { A, at, DnsRig } from './dns-rig.ts'
+import type { Json } from './hub-harness.ts'
 
 setDefaultTimeout(60_000)
-let hub: TestHub
-let tenant: Tenant
-let folder = ''
-let zoneCount = 0
-
-beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'dns-answers-'))
-  hub = await TestHub.start({ 'outbound.allowed_ranges': ['127.0.0.0/8'] })
-  tenant = await hub.tenant()
-})
-afterAll(async () => {
-  await hub.stop()
-  rmSync(folder, { recursive: true, force: true })
-})
-
-async function made(path: string, body: Json): Promise<Json> {
-  const answer = await tenant.call('POST', path, body)
-  if (answer.status !== 201) throw new Error(`${answer.status} ${JSON.stringify(answer.body)}`)
-  return answer.body.data
-}
-const zone = (more: Json = {}): Promise<Json> =>
-  made('/dns/zones', { name: `z${zoneCount++}.example.com`, verify_interval_minutes: 0, ...more })
-const at = (of: Json, id = ''): string => `/dns/zones/${of.id}/records${id && `/${id}`}`
-const A = (name: string, value = '192.0.2.1', more: Json = {}) => ({ name, type: 'A', value, ...more })
-const shown = async (of: Json): Promise<Json> => (await tenant.call('GET', `/dns/zones/${of.id}`)).body.data
-const run = async (of: Json, body: Json = {}): Promise<Json> => {
-  const answer = await tenant.call('POST', `/dns/zones/${of.id}/sync`, body)
-  expect(answer.status).toBe(202)
-  return until('the run', async () => {
-    const { last_run } = (await tenant.call('GET', `/dns/zones/${of.id}`)).body.data
-    return last_run?.id === answer.body.data.id && last_run.finished_at !== null && last_run
-  })
-}
+const rig = new DnsRig()
+const { made, zone, shown, run, newName } = rig
 
 describe('delegations', () => {
   const recordsOf = (name: string) => [
@@ -58,14 +26,14 @@ describe('delegations', () => {
 
   /** What a verification finds of the records where this is served. */
   async function found(lines: readonly string[]) {
-    const name = `cut-${zoneCount++}.example.com`
-    const served = await startNameServer(join(folder, name), name, `${head(name)}${lines.join('\n')}\n`)
+    const name = newName('cut-')
+    const served = await startNameServer(join(rig.folder, name), name, `${head(name)}${lines.join('\n')}\n`)
     try {
       const server = await made('/dns/servers', { name, host: '127.0.0.1', port: served.port })
       const of = await zone({ name, server_ids: [server.id], records: recordsOf(name) })
       const { state, result } = await run(of)
       expect(state).toBe('done')
-      const rows: Json[] = (await tenant.call('GET', at(of))).body.data
+      const rows: Json[] = (await rig.tenant.call('GET', at(of))).body.data
       const states = rows.map(row => `${row.name} ${row.type} ${row.state}`).sort()
       return { states, result, syncState: (await shown(of)).sync_state }
     } finally {
@@ -178,7 +146,7 @@ describe('answers that are none', () => {
         const of = await zone({ server_ids: [server.id], records: [A('www'), { type: 'NS', value: 'ns1' }] })
         expect(await run(of)).toMatchObject({ state: 'failed', error: `no name server answers: ${error}` })
         expect((await shown(of)).sync_state).toBe('unreachable')
-        const rows: Json[] = (await tenant.call('GET', at(of))).body.data
+        const rows: Json[] = (await rig.tenant.call('GET', at(of))).body.data
         expect(rows.map(row => row.state)).toEqual(['unknown', 'unknown'])
       } finally {
         udp.close()
@@ -188,15 +156,15 @@ describe('answers that are none', () => {
 })
 
 test('[R-053] of very many answers to one question a record keeps a hundred', async () => {
-  const name = `many-${zoneCount++}.example.com`
+  const name = newName('many-')
   const lines = Array.from({ length: 300 }, (_, index) => `many A 10.0.${index >> 8}.${index & 255}`)
   const file = `$ORIGIN ${name}.\n$TTL 60\n@ SOA ns1 a 7 1 2 3 4\n@ NS ns1\nns1 A 127.0.0.1\n${lines.join('\n')}\n`
-  const served = await startNameServer(join(folder, name), name, file)
+  const served = await startNameServer(join(rig.folder, name), name, file)
   try {
     const server = await made('/dns/servers', { name, host: '127.0.0.1', port: served.port })
     const of = await zone({ name, server_ids: [server.id], records: [A('many', '10.0.1.43')] })
     expect((await run(of)).result).toMatchObject({ in_sync: 1, extra: 299 })
-    const [row] = (await tenant.call('GET', `${at(of)}?type=A`)).body.data
+    const [row] = (await rig.tenant.call('GET', `${at(of)}?type=A`)).body.data
     expect([row.state, row.seen[0].values.length]).toEqual(['in_sync', 100])
   } finally {
     await served.stop()

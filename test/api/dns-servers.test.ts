@@ -1,55 +1,23 @@
 // Zones and real name servers: NSD that answers otherwise or not at all, PowerDNS that is published to and read.
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { callsOf } from '../../apps/hub/dns/powerdns-api.ts'
 import { countStatements } from '../support/count-statements.ts'
 import { startNameServer } from '../support/name-server.ts'
 import { PowerDns } from '../support/powerdns.ts'
-import { type Json, type Tenant, TestHub, until } from './hub-harness.ts'
+import { A, at, DnsRig } from './dns-rig.ts'
+import type { Json } from './hub-harness.ts'
 
 setDefaultTimeout(60_000)
-let hub: TestHub
-let tenant: Tenant
-let folder = ''
-let zoneCount = 0
-
-beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'dns-'))
-  hub = await TestHub.start({ 'outbound.allowed_ranges': ['127.0.0.0/8'] })
-  tenant = await hub.tenant()
-})
-afterAll(async () => {
-  await hub.stop()
-  rmSync(folder, { recursive: true, force: true })
-})
-
-async function made(path: string, body: Json): Promise<Json> {
-  const answer = await tenant.call('POST', path, body)
-  if (answer.status !== 201) throw new Error(`${answer.status} ${JSON.stringify(answer.body)}`)
-  return answer.body.data
-}
-const zone = (more: Json = {}): Promise<Json> =>
-  made('/dns/zones', { name: `z${zoneCount++}.example.com`, verify_interval_minutes: 0, ...more })
-const at = (of: Json, id = ''): string => `/dns/zones/${of.id}/records${id && `/${id}`}`
-const A = (name: string, value = '192.0.2.1', more: Json = {}) => ({ name, type: 'A', value, ...more })
-const shown = async (of: Json): Promise<Json> => (await tenant.call('GET', `/dns/zones/${of.id}`)).body.data
-const run = async (of: Json, body: Json = {}): Promise<Json> => {
-  const answer = await tenant.call('POST', `/dns/zones/${of.id}/sync`, body)
-  expect(answer.status).toBe(202)
-  return until('the run', async () => {
-    const { last_run } = (await tenant.call('GET', `/dns/zones/${of.id}`)).body.data
-    return last_run?.id === answer.body.data.id && last_run.finished_at !== null && last_run
-  })
-}
+const rig = new DnsRig()
+const { made, zone, shown, run, newName } = rig
 
 describe('verification', () => {
   test('[check 16.22] [RES-208] [RES-211] three planted differences are found, and no other', async () => {
-    const name = `verified-${zoneCount++}.example.com`
+    const name = newName('verified-')
     const lines = ['www A 192.0.2.1', 'mail A 192.0.2.99', 't TXT "a" "b"', '*.wild A 192.0.2.4', 'more A 192.0.2.7']
     const file = `$ORIGIN ${name}.\n$TTL 60\n@ SOA ns1 a 7 1 2 3 4\n@ NS ns1.${name}.\nns1 A 127.0.0.1\n${lines.join('\n')}\n`
-    const served = await startNameServer(join(folder, 'a'), name, file)
+    const served = await startNameServer(join(rig.folder, 'a'), name, file)
     try {
       const server = await made('/dns/servers', { name: 'real', host: '127.0.0.1', port: served.port })
       const records = [
@@ -66,15 +34,15 @@ describe('verification', () => {
       const { state, result } = await run(of)
       expect(state).toBe('done')
       expect(result).toMatchObject({ checked: 8, in_sync: 5, missing: 1, different: 1, serials: { real: 7 } })
-      const states = (await tenant.call('GET', at(of))).body.data.map((row: Json) => [row.name, row.state])
+      const states = (await rig.tenant.call('GET', at(of))).body.data.map((row: Json) => [row.name, row.state])
       expect(states.filter(([, of_]: string[]) => of_ !== 'in_sync')).toEqual([
         ['gone', 'missing'],
         ['mail', 'different'],
         ['more', 'extra'],
       ])
-      const shown = (await tenant.call('GET', `/dns/zones/${of.id}`)).body.data
+      const shown = (await rig.tenant.call('GET', `/dns/zones/${of.id}`)).body.data
       expect([shown.sync_state, shown.health, shown.conditions[0].code]).toEqual(['drifted', 'warning', 'zone_drifted'])
-      const refused = await tenant.call('POST', `/dns/zones/${of.id}/sync`, { mode: 'publish' })
+      const refused = await rig.tenant.call('POST', `/dns/zones/${of.id}/sync`, { mode: 'publish' })
       expect(refused.body.errors).toHaveProperty('mode')
     } finally {
       await served.stop()
@@ -82,42 +50,42 @@ describe('verification', () => {
   })
 
   test('[RES-209] a name server that does not answer makes the zone unreachable, and drift of nobody', async () => {
-    const silent = await startNameServer(join(folder, 'b'), 'silent.example.com', '@ 60 SOA a b 1 2 3 4 5\n')
+    const silent = await startNameServer(join(rig.folder, 'b'), 'silent.example.com', '@ 60 SOA a b 1 2 3 4 5\n')
     await silent.stop()
     const server = await made('/dns/servers', { name: 'silent', host: '127.0.0.1', port: silent.port })
     const of = await zone({ server_ids: [server.id], records: [A('www')] })
     const codes = async () =>
-      (await tenant.call('GET', `/dns/zones/${of.id}`)).body.data.conditions.map((each: Json) => each.code)
+      (await rig.tenant.call('GET', `/dns/zones/${of.id}`)).body.data.conditions.map((each: Json) => each.code)
     expect((await run(of)).state).toBe('failed')
     expect(await codes()).toEqual([])
     await run(of)
     expect(await codes()).toEqual(['nameserver_unreachable'])
-    expect((await tenant.call('GET', `/dns/zones/${of.id}`)).body.data.sync_state).toBe('unreachable')
+    expect((await rig.tenant.call('GET', `/dns/zones/${of.id}`)).body.data.sync_state).toBe('unreachable')
   })
 })
 
 describe('serials and pace', () => {
   test('[RES-210] servers whose serials differ for over ten minutes are told of, and until they agree', async () => {
-    const name = `serials-${zoneCount++}.example.com`
+    const name = newName('serials-')
     const file = (serial: number) => `$ORIGIN ${name}.\n$TTL 60\n@ SOA ns1 a ${serial} 1 2 3 4\nwww A 192.0.2.1\n`
     const served = await Promise.all(
-      [7, 8].map(serial => startNameServer(join(folder, `s${serial}`), name, file(serial))),
+      [7, 8].map(serial => startNameServer(join(rig.folder, `s${serial}`), name, file(serial))),
     )
     try {
       const servers = await Promise.all(
         served.map(({ port }, index) => made('/dns/servers', { name: `serial ${index}`, host: '127.0.0.1', port })),
       )
       const of = await zone({ name, server_ids: servers.map(each => each.id), records: [A('www')] })
-      await tenant.call('POST', at(of), { type: 'NS', value: 'ns1' })
+      await rig.tenant.call('POST', at(of), { type: 'NS', value: 'ns1' })
       const codes = async () => (await shown(of)).conditions.map((each: Json) => each.code)
       expect((await run(of)).result.serials).toEqual({ 'serial 0': 7, 'serial 1': 8 })
       expect(await codes()).not.toContain('serial_mismatch')
       // Ten minutes go by.
-      await hub.hub.database.client`
+      await rig.hub.hub.database.client`
         update dns_zone_states set serials_differ_since = serials_differ_since - interval '601 seconds' where zone_id = ${of.id}`
       await run(of)
       expect(await codes()).toContain('serial_mismatch')
-      await tenant.call('PATCH', `/dns/zones/${of.id}`, { server_ids: [servers[0].id] })
+      await rig.tenant.call('PATCH', `/dns/zones/${of.id}`, { server_ids: [servers[0].id] })
       await run(of)
       expect(await codes()).not.toContain('serial_mismatch')
     } finally {
@@ -127,19 +95,19 @@ describe('serials and pace', () => {
 
   test('[RES-217] a zone of ten thousand records is listed and exported', async () => {
     const of = await zone()
-    await hub.hub.database.client.begin(async sql => {
+    await rig.hub.hub.database.client.begin(async sql => {
       // Without what keeps search and counts, which is not what is asked here.
       await sql`set local session_replication_role = replica`
       await sql`
         insert into dns_records (id, company_id, zone_id, name, type, value, fqdn)
-        select gen_random_uuid(), ${tenant.companyId}, ${of.id}, 'h' || n, 'A', '192.0.2.1', 'h' || n || '.' || ${of.name}
+        select gen_random_uuid(), ${rig.tenant.companyId}, ${of.id}, 'h' || n, 'A', '192.0.2.1', 'h' || n || '.' || ${of.name}
         from generate_series(1, 10000) n`
     })
-    expect((await tenant.call('GET', at(of))).body.meta.total).toBe(10_000)
+    expect((await rig.tenant.call('GET', at(of))).body.meta.total).toBe(10_000)
     let lines: string[] = []
-    const statements = await countStatements(hub.hub.database.client, async () => {
-      const response = await fetch(`${hub.url}/api/v1/dns/zones/${of.id}/export`, {
-        headers: { Authorization: `Bearer ${tenant.token}` },
+    const statements = await countStatements(rig.hub.hub.database.client, async () => {
+      const response = await fetch(`${rig.hub.url}/api/v1/dns/zones/${of.id}/export`, {
+        headers: { Authorization: `Bearer ${rig.tenant.token}` },
       })
       lines = (await response.text()).split('\n').filter(line => line.includes(' IN A '))
     })
@@ -184,15 +152,15 @@ describe('serials and pace', () => {
 describe('PowerDNS', () => {
   let pdns: PowerDns
   beforeAll(async () => {
-    pdns = await PowerDns.start(join(folder, 'pdns'))
+    pdns = await PowerDns.start(join(rig.folder, 'pdns'))
     // One company may start so many runs a minute.
-    tenant = await hub.tenant()
+    rig.tenant = await rig.hub.tenant()
   })
   afterAll(() => pdns?.stop())
 
   /** A zone at PowerDNS, and in the hub with these records. */
   async function published(records: readonly Json[]): Promise<Json> {
-    const name = `p${zoneCount++}.example.com`
+    const name = newName('p')
     await pdns.createZone(name)
     const server = await made('/dns/servers', {
       name,
@@ -249,18 +217,18 @@ describe('PowerDNS', () => {
     expect((await run(of, { mode: 'publish' })).state).toBe('done')
     const before = await served(of)
     expect(before).toHaveLength(10)
-    const rows: Json[] = (await tenant.call('GET', `${at(of)}?type=A`)).body.data
-    for (const { id } of rows.slice(0, 4)) await tenant.call('DELETE', at(of, id))
+    const rows: Json[] = (await rig.tenant.call('GET', `${at(of)}?type=A`)).body.data
+    for (const { id } of rows.slice(0, 4)) await rig.tenant.call('DELETE', at(of, id))
     const refused = await run(of, { mode: 'publish' })
     expect([refused.state, refused.error]).toEqual(['failed', 'unsafe_publish'])
     expect((await run(of, { mode: 'publish', dry_run: true })).result).toMatchObject({ replaced: 0, deleted: 4 })
-    for (const { id } of rows.slice(4, 8)) await tenant.call('DELETE', at(of, id))
+    for (const { id } of rows.slice(4, 8)) await rig.tenant.call('DELETE', at(of, id))
     expect((await run(of, { mode: 'publish' })).error).toBe('unsafe_publish')
     expect(await served(of)).toEqual(before)
     expect((await run(of, { mode: 'publish', force: true })).result).toMatchObject({ deleted: 8, in_sync: 2 })
     expect(await served(of)).toHaveLength(2)
     // Three of ten, or four of nine, may go.
-    await tenant.call('DELETE', at(of, rows[8].id))
+    await rig.tenant.call('DELETE', at(of, rows[8].id))
     expect((await run(of, { mode: 'publish' })).result).toMatchObject({ deleted: 1 })
   })
 
@@ -299,7 +267,7 @@ describe('PowerDNS', () => {
     expect(trial.result.skipped).toHaveLength(1)
     const done = await run(of, { mode: 'read' })
     expect([done.state, done.result.created]).toEqual(['done', 1])
-    const names = (await tenant.call('GET', at(of))).body.data.map((row: Json) => [row.name, row.type, row.ttl])
+    const names = (await rig.tenant.call('GET', at(of))).body.data.map((row: Json) => [row.name, row.type, row.ttl])
     expect(names).toContainEqual(['m', 'MX', 120])
     expect(names).toContainEqual(['kept', 'A', null])
   })
@@ -319,9 +287,9 @@ describe('PowerDNS', () => {
     const of = await published([A('y'), A('sw'), { name: 'sw', type: 'TXT', value: 'x' }])
     expect((await run(of, { mode: 'publish' })).state).toBe('done')
     const become = async (records: readonly Json[]) => {
-      const rows: Json[] = (await tenant.call('GET', at(of))).body.data
-      for (const { id } of rows.filter(({ name }) => name === 'sw')) await tenant.call('DELETE', at(of, id))
-      await tenant.call('POST', at(of), { records })
+      const rows: Json[] = (await rig.tenant.call('GET', at(of))).body.data
+      for (const { id } of rows.filter(({ name }) => name === 'sw')) await rig.tenant.call('DELETE', at(of, id))
+      await rig.tenant.call('POST', at(of), { records })
     }
     await become([{ name: 'sw', type: 'CNAME', value: 'y' }])
     expect(await run(of, { mode: 'publish' })).toMatchObject({ state: 'done', error: null })
@@ -378,7 +346,7 @@ describe('PowerDNS', () => {
     ]
     const api = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => Response.json({ rrsets }) })
     try {
-      await tenant.call('PATCH', `/dns/servers/${of.server_ids[0]}`, {
+      await rig.tenant.call('PATCH', `/dns/servers/${of.server_ids[0]}`, {
         api_url: `http://127.0.0.1:${api.port}`,
         api_key: pdns.apiKey,
       })
@@ -409,14 +377,14 @@ describe('PowerDNS', () => {
     const { state, result } = await run(of, { mode: 'publish' })
     expect([state, result.in_sync]).toEqual(['done', 2])
     const { serial } = await pdns.zone(of.name)
-    expect(serial).toBe(Number(`${new Date(hub.hub.now()).toISOString().slice(0, 10).replaceAll('-', '')}00`))
+    expect(serial).toBe(Number(`${new Date(rig.hub.hub.now()).toISOString().slice(0, 10).replaceAll('-', '')}00`))
     expect(Object.values(result.serials)).toEqual([serial])
     expect(await soas()).toMatchObject([
       { ...soa, records: [{ content: `ns1.${of.name}. a.${of.name}. ${serial} 10800 3600 604800 60` }] },
     ])
     await run(of, { mode: 'publish' })
     expect((await pdns.zone(of.name)).serial).toBe(serial)
-    await tenant.call('POST', at(of), A('more'))
+    await rig.tenant.call('POST', at(of), A('more'))
     await run(of, { mode: 'publish' })
     expect((await pdns.zone(of.name)).serial).toBe(serial + 1)
   })
@@ -433,7 +401,7 @@ describe('PowerDNS', () => {
     })
     try {
       const of = await published([])
-      await tenant.call('PATCH', `/dns/servers/${of.server_ids[0]}`, {
+      await rig.tenant.call('PATCH', `/dns/servers/${of.server_ids[0]}`, {
         api_url: `http://127.0.0.1:${api.port}`,
         api_key: pdns.apiKey,
       })
@@ -447,14 +415,14 @@ describe('PowerDNS', () => {
   test('[RES-018] a wrong key fails the run, and no key stands in a run, an answer or the log', async () => {
     const of = await published([A('www')])
     const wrong = `wrong-${crypto.randomUUID()}`
-    await tenant.call('PATCH', `/dns/servers/${of.server_ids[0]}`, { api_key: wrong })
+    await rig.tenant.call('PATCH', `/dns/servers/${of.server_ids[0]}`, { api_key: wrong })
     const refused = await run(of, { mode: 'publish' })
     expect([refused.state, refused.error]).toEqual(['failed', 'the API answered 401'])
     const seen = JSON.stringify([
       refused,
       await shown(of),
-      (await tenant.call('GET', '/dns/servers')).body,
-      (await tenant.call('GET', '/audit-log')).body,
+      (await rig.tenant.call('GET', '/dns/servers')).body,
+      (await rig.tenant.call('GET', '/audit-log')).body,
     ])
     for (const key of [wrong, pdns.apiKey]) expect(seen).not.toContain(key)
   })
