@@ -187,6 +187,20 @@ test('[BUS-005] entries that were fetched before the connection broke are not ta
   ownRedis.disconnect()
 })
 
+test('[BUS-005] a state in which Redis looked for its fields one behind another is found by hash from the first commit on', async () => {
+  const { keys, writer, reader } = openBus()
+  const fields = ['head', 'bytes', 'held'].flatMap(name =>
+    Array.from({ length: 64 }, (_, partition) => [`${name}:${partition}`, '0']),
+  )
+  await redis.hset(keys.busState, ...fields.flat(), 'held', '0', `head:${SHARD}`, '41')
+  expect(await redis.object('ENCODING', keys.busState)).toBe('listpack')
+  expect(await writer.publish(SERVER, entry(1))).toBeNull()
+  expect(await redis.object('ENCODING', keys.busState)).toBe('hashtable')
+  expect(await valuesAfter(reader, SHARD, 41)).toEqual([1])
+  expect((await writer.stats()).lagEntries).toBe(42)
+  await reader.close()
+})
+
 test('a server that has no memory left is a full bus, until it has some', async () => {
   const small = await startTestRedis({ maxMemory: 1 })
   const narrow = openRedis({

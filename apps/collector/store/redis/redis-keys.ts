@@ -13,7 +13,7 @@ const busKeys = (prefix: string) => ({
   stream: (partition: number): string => `${prefix}bus:${partition}`,
   /**
    * Hash: head:N last position, bytes:N bytes ever published, held:N bytes that wait, oldest:N when the oldest of them
-   * came, held: all, overflow: when a batch was last refused at the bound.
+   * came, held: all, overflow: when a batch was last refused at the bound, about: a text that makes it a hash table.
    */
   busState: `${prefix}bus:state`,
   /** Hash: evaluation:N and samples:N, the position that the consumer has passed for good. */
