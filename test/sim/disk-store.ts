@@ -3,7 +3,7 @@
 import { EvaluationStore } from '../../apps/collector/store/file-evaluation-store.ts'
 import type { WrittenSnapshot } from '../../apps/collector/store/shard-store.ts'
 import type { JournalRecord } from '../../core/alerting/durability/journal-record.ts'
-import type { RuleChangeRecord } from '../../core/alerting/durability/rule-change-record.ts'
+import { isAllBound, type RuleChangeRecord } from '../../core/alerting/durability/rule-change-record.ts'
 import type { AlertEvent } from '../../core/alerting/evaluate/event.ts'
 import type { Fuse, SimStore } from './durable.ts'
 
@@ -74,7 +74,9 @@ export class DiskStore implements SimStore {
 
   keepRules(thread: number, notes: readonly RuleChangeRecord[]): void {
     this.fuse.run(() => {
-      this.onRules()
+      // That a sweep bound all servers is no change of rules; what was done until then counts.
+      if (notes.every(isAllBound)) this.onCommit([])
+      else this.onRules()
       this.inner.keepRules(thread, notes)
     })
   }

@@ -3,7 +3,7 @@
 import type { BusGroup, BusReader } from '../../apps/collector/bus/bus.ts'
 import type { ShardStore } from '../../apps/collector/store/shard-store.ts'
 import type { JournalRecord } from '../../core/alerting/durability/journal-record.ts'
-import type { RuleChangeRecord } from '../../core/alerting/durability/rule-change-record.ts'
+import { isAllBound, type RuleChangeRecord } from '../../core/alerting/durability/rule-change-record.ts'
 import type { AlertEvent } from '../../core/alerting/evaluate/event.ts'
 
 /** The process died. */
@@ -164,7 +164,9 @@ export class MemoryStore implements SimStore {
 
   keepRules(_thread: number, notes: readonly RuleChangeRecord[]): void {
     this.fuse.run(() => {
-      this.onRules()
+      // That a sweep bound all servers is no change of rules; what was done until then counts.
+      if (notes.every(isAllBound)) this.onCommit([])
+      else this.onRules()
       for (const note of notes) this.notes.push(JSON.stringify(note))
     })
   }

@@ -3,6 +3,7 @@ import { expect, test } from 'bun:test'
 import type { WrittenSnapshot } from '../../apps/collector/store/shard-store.ts'
 import { ShardLoop } from '../../apps/collector/worker/evaluation/shard-loop.ts'
 import type { FromShardThread, ShardLoopConfig } from '../../apps/collector/worker/evaluation/shard-messages.ts'
+import { encodeSnapshot } from '../../core/alerting/durability/snapshot.ts'
 import type { AlertEvent } from '../../core/alerting/evaluate/event.ts'
 import type { RawRule } from '../../core/alerting/rules/rule.ts'
 import { encodeEntry } from '../../core/bus/entry.ts'
@@ -30,7 +31,7 @@ const NEVER_MS = 3_600_000
 const CPU = 'cpu_usage_percent'
 
 /** A batch of one sample of the processor; the first of a server announces the series. */
-function sampleOf(receivedAtMs: number, value: number, isFirst = false): Uint8Array {
+function sampleOf(receivedAtMs: number, value: number, isFirst = false, serverId = BUSY): Uint8Array {
   const batch = new SampleBatch()
   const { lo, hi } = seriesId(CPU)
   batch.idLo[0] = lo
@@ -42,7 +43,7 @@ function sampleOf(receivedAtMs: number, value: number, isFirst = false): Uint8Ar
   batch.pointCount = 1
   if (isFirst) batch.definitions.push({ seriesIndex: 0, key: CPU })
   return encodeEntry(
-    { companyId: company, serverId: BUSY, agentId: BUSY, receivedAtMs, seq: 1, intervalSeconds: 30 },
+    { companyId: company, serverId, agentId: serverId, receivedAtMs, seq: 1, intervalSeconds: 30 },
     batch,
   )
 }
@@ -187,6 +188,125 @@ test('[CHG-001] whoever takes a shard over with newer rules replays it under tho
   bus.publish([sampleOf(START_MS + 60_000, 75)])
   while ((await loop.turn()) > 0);
   expect(typesOf(store)).toEqual(['alert.opened 2 60'])
+})
+
+/** A batch without samples, of the server that sends the processor. */
+const emptyOf = (receivedAtMs: number, serverId = BUSY): Uint8Array =>
+  encodeEntry(
+    { companyId: company, serverId, agentId: serverId, receivedAtMs, seq: 1, intervalSeconds: 30 },
+    new SampleBatch(),
+  )
+
+/** A loop that has a sample at position 1 and a snapshot of that, on a clock that the test sets. */
+async function savedOnce(value: number, rule: RawRule) {
+  const bus = new MemoryBus()
+  const store = new MemoryStore(new Fuse())
+  const at = { nowMs: START_MS }
+  const loop = loopOf(bus, store, () => at.nowMs, [rule], 1)
+  bus.publish([sampleOf(START_MS, value, true)])
+  await loop.turn()
+  loop.snapshot()
+  const turnAt = async (loop: ShardLoop, seconds: number) => {
+    at.nowMs = START_MS + seconds * 1000
+    while ((await loop.turn()) > 0);
+  }
+  /** What follows the death of the loop, under `rules`. */
+  const restarted = (rules: readonly RawRule[], since: number) => loopOf(bus, store, () => at.nowMs, rules, since)
+  return { bus, store, loop, turnAt, restarted }
+}
+
+const alerting = { no_data: 'alert' } as const
+
+test('[NOD-004, CHG-010, SNAP-005] a rule that was gone at a sweep begins anew when it is back, over a crash too', async () => {
+  const [v1, v2] = [ruleRecord({ sync_version: 1, ...alerting }), ruleRecord({ sync_version: 2, ...alerting })]
+  // What comes on the bus after the snapshot, when a sweep is due, and when a shard is saved that is not the server's.
+  const cases = [
+    { after: [], sweepS: 31, saveS: 37, told: [] },
+    { after: [heartbeat(SILENT, START_MS)], sweepS: 31, saveS: 37, told: ['agent.down 1 390'] },
+    { after: [], sweepS: 31, saveS: null, told: [] },
+    { after: [], sweepS: 31, diesWithout: true, saveS: null, told: [] },
+    // No sweep came in between: the state goes on, and so it does after the crash.
+    { after: [], sweepS: null, saveS: null, told: ['alert.opened 2 390'] },
+    { after: [], sweepS: null, diesWithout: true, saveS: null, told: ['alert.opened 2 390'] },
+  ]
+  for (const { after, sweepS, diesWithout, saveS, told } of cases) {
+    const { bus, store, loop, turnAt, restarted } = await savedOnce(20, v1)
+    if (after.length > 0) bus.publish(after)
+    // Both shards are saved in turn, and the first one is next.
+    for (const second of [0, 5, 21]) await turnAt(loop, second)
+    await loop.setRules([], 2)
+    if (sweepS !== null) await turnAt(loop, sweepS)
+    const last = diesWithout ? restarted([], 2) : loop
+    const taken = last.setRules([v2], 3)
+    await last.turn()
+    await taken
+    if (saveS !== null) await turnAt(loop, saveS)
+    bus.publish([emptyOf(START_MS + 390_000)])
+    const next = restarted([v2], 3)
+    await turnAt(next, 400)
+    await turnAt(next, 410)
+    expect(typesOf(store)).toEqual(told)
+  }
+})
+
+test('[NOD-004, CHG-010, SNAP-005] rules that come while thousands of servers are swept wait until all are', async () => {
+  const shards = new Set([SILENT, BUSY].map(shardOfServer))
+  const servers: string[] = []
+  for (let at = 100; servers.length < 2100; at++) {
+    const serverId = `50000000-0000-4000-8000-${String(at).padStart(12, '0')}`
+    if (shards.has(shardOfServer(serverId))) servers.push(serverId)
+  }
+  /** Rules come at the second read of a turn: the sweep has done a part of the servers. */
+  class RulesInBetween extends MemoryBus {
+    come: (() => void) | null = null
+    private reads = 0
+
+    override async read(partition: number, position: number) {
+      if (this.come && ++this.reads === 2) this.come()
+      return super.read(partition, position)
+    }
+  }
+  const [v1, v2] = [ruleRecord({ sync_version: 1, ...alerting }), ruleRecord({ sync_version: 2, ...alerting })]
+  const [bus, store] = [new RulesInBetween(), new MemoryStore(new Fuse())]
+  let nowMs = START_MS
+  const loop = loopOf(bus, store, () => nowMs, [v1], 1)
+  bus.publish(servers.map(serverId => sampleOf(nowMs, 20, true, serverId)))
+  while ((await loop.turn()) > 0);
+  loop.snapshot()
+  await loop.setRules([], 2)
+  let taken: Promise<void> | null = null
+  bus.come = () => {
+    taken = loop.setRules([v2], 3)
+  }
+  nowMs = START_MS + 11_000
+  await loop.turn()
+  expect(taken).not.toBeNull()
+  await taken!
+  bus.publish(servers.map(serverId => emptyOf(START_MS + 390_000, serverId)))
+  const next = loopOf(bus, store, () => nowMs, [v2], 3)
+  for (nowMs = START_MS + 400_000; nowMs < START_MS + 420_000; nowMs += 10_000) while ((await next.turn()) > 0);
+  expect(typesOf(store).length).toBe(0)
+})
+
+test('[CHG-002, SNAP-005] what a snapshot has of the rule changes at its position is not done to it again', async () => {
+  const moved = ruleRecord({ sync_version: 2, metric: 'mem_used_percent' })
+  for (const isOfEarlierVersion of [false, true]) {
+    const { store, loop, turnAt, restarted } = await savedOnce(95, strict)
+    await turnAt(loop, 10)
+    await loop.setRules([moved], 2)
+    loop.snapshot()
+    const shard = shardOfServer(BUSY)
+    if (isOfEarlierVersion)
+      store.saveSnapshot(shard, encodeSnapshot(loop.evaluation, shard, 1, store.journalMark, START_MS), 1, 0)
+    const next = restarted([moved], 2)
+    await turnAt(next, 20)
+    await turnAt(next, 40)
+    const events = store.nextEvents(10).map(text => JSON.parse(text) as AlertEvent)
+    expect(events.map(({ type, reason, rule_version: version }) => [type, reason, version])).toEqual([
+      ['alert.opened', undefined, 1],
+      ['alert.resolved', 'rule_changed', 2],
+    ])
+  }
 })
 
 /** A store whose medium takes as long for a snapshot as the test wants. */

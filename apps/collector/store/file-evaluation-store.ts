@@ -276,8 +276,8 @@ export class EvaluationStore implements ShardStore, OutboxStore {
   }
 
   /**
-   * Every snapshot of the thread reflects the bus up to `position`, so older rule changes are removed. The last change
-   * of each rule stays, as if it came before the whole bus, since the set may not be stored yet.
+   * Every snapshot of the thread reflects the rule changes up to `position`, so these are removed. The last change of
+   * each rule stays, as if it came before the whole bus, since the set may not be stored yet.
    */
   passRules(thread: number, position: number): void {
     this.writeUnsynced(() => {

@@ -43,7 +43,7 @@ export interface ShardStore {
   /** The rule changes of a loop, in the order in which they were made. */
   ruleChanges(thread: number): RuleChangeRecord[]
   /**
-   * Every snapshot of the loop reflects the bus up to `position`, so older rule changes are removed. The last change of
+   * Every snapshot of the loop reflects the rule changes up to `position`, so these are removed. The last change of
    * each rule stays, as if it came before the whole bus.
    */
   passRules(thread: number, position: number): void

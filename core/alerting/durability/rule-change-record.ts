@@ -1,6 +1,7 @@
 // Records of rule changes: at which position of the bus a rule was activated, and what it was before. A snapshot may be
 // older than a change of rules. With these records a replay evaluates the samples between the two under the rules that
-// were in force then.
+// were in force then. Among them stands when a sweep had bound all servers: a rule that had left the set has no states
+// then, and begins anew when it comes back.
 import type { RuleRecord } from '../rules/rule.ts'
 
 export type RuleChangeRecord = {
@@ -13,6 +14,16 @@ export type RuleChangeRecord = {
   readonly before: RuleRecord | null
   readonly after: RuleRecord | null
 }
+
+const ALL_BOUND = ''
+
+/** The record that a sweep had bound all servers to the rules in force. */
+export const allBound = (position: number): RuleChangeRecord => ({
+  ...{ position, since: 0, ruleId: ALL_BOUND, before: null, after: null },
+})
+
+/** True for a record that changes no rule. To a program that does not know it, it removes a rule that nobody has. */
+export const isAllBound = ({ ruleId }: RuleChangeRecord): boolean => ruleId === ALL_BOUND
 
 /** The name under which a record of a rule is stored. The content of a rule never changes without its sync_version. */
 export const ruleName = (rule: RuleRecord): string => `${rule.id}:${rule.sync_version}`

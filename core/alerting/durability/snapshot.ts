@@ -52,6 +52,8 @@ type Header = {
   servers: SavedServer[]
   flapping: SavedFlap[]
   left: RemovedServerRecord[]
+  /** How many of the rule changes at this position came before it. Snapshots of earlier versions do not say. */
+  ruleChanges?: number
 }
 
 type SnapshotFault = { readonly fault: string }
@@ -132,13 +134,17 @@ type TakenSnapshot = { readonly header: Header; readonly columns: Uint8Array }
  */
 export const encodeSnapshot = (...of: Parameters<typeof takeSnapshot>): Uint8Array => snapshotBytes(takeSnapshot(...of))
 
-/** Copies the state of one shard. `snapshotBytes` encodes the copy, at any later time. */
+/**
+ * Copies the state of one shard. `snapshotBytes` encodes the copy, at any later time. `ruleChanges`: how many changes
+ * of rules were made at `position` until now.
+ */
 export function takeSnapshot(
   evaluation: EvaluationState,
   shard: number,
   position: number,
   journalMark: number,
   savedAtMs: number,
+  ruleChanges?: number,
 ): TakenSnapshot {
   const { states } = evaluation
   const { servers, rows } = collect(evaluation, shard)
@@ -180,6 +186,7 @@ export function takeSnapshot(
     })),
     flapping,
     left: removedServersOf(evaluation, shard, savedAtMs),
+    ...(ruleChanges === undefined ? {} : { ruleChanges }),
   }
   const buffer = new ArrayBuffer(padTo8(columnsBytesMax(rows.length, extended, rules.length)))
   const to = columns(buffer, 0, rows.length, extended, rules.length)
@@ -242,13 +249,14 @@ function writeColumns(
 
 /**
  * Reads a snapshot into the evaluation, which must not have any state of that shard. Returns the bus position and
- * journal mark that the snapshot reaches, or what is wrong with its bytes.
+ * journal mark that the snapshot reaches, and how many of the rule changes at that position it reflects; or what is
+ * wrong with its bytes.
  */
 export function restoreSnapshot(
   evaluation: EvaluationState,
   source: Uint8Array,
   shard: number,
-): { position: number; journalMark: number } | SnapshotFault {
+): { position: number; journalMark: number; ruleChanges?: number } | SnapshotFault {
   const bytes = source.byteOffset % 8 === 0 ? source : new Uint8Array(source)
   if (bytes.length < PREFIX_BYTES || String.fromCharCode(...bytes.subarray(0, 7)) !== MAGIC.slice(0, 7))
     return { fault: 'not a snapshot' }
@@ -287,7 +295,8 @@ export function restoreSnapshot(
   for (const { state, flap } of header.flapping)
     if (rows[state] !== NO_ROW) evaluation.flapping.set(rows[state]!, { ...flap, peak: flap.peak ?? Number.NaN })
   for (const record of header.left) evaluation.noteRemovedServer(record)
-  return { position: header.position, journalMark: header.journalMark }
+  const { position, journalMark, ruleChanges } = header
+  return { position, journalMark, ...(ruleChanges === undefined ? {} : { ruleChanges }) }
 }
 
 function readState(

@@ -65,20 +65,34 @@ end
 return 1
 `)
 
+/** Removes the notes of `KEYS[key]` whose positions are below a bound. */
+const LUA_PASS_NOTES = `
+local function passNotes(key, bound)
+  while true do
+    local note = redis.call('LINDEX', key, 0)
+    if not note or cjson.decode(note).p >= bound then break end
+    redis.call('LPOP', key)
+  end
+end
+`
+
 /**
  * KEYS: lease, snapshot, journal, notes of rules, shard state. ARGV: token, bytes, position, journal mark. What came
- * after the two stays.
+ * after the two stays, and so do notes at the position: they may be younger than the snapshot.
  */
-const SAVE = new RedisScript(`${LUA_HOLDS}
+const SAVE = new RedisScript(`${LUA_HOLDS}${LUA_PASS_NOTES}
 if not holds(KEYS[1], ARGV[1]) then return 0 end
 redis.call('SET', KEYS[2], ARGV[2])
 local after = tonumber(redis.call('HGET', KEYS[5], 'journal') or '0') - tonumber(ARGV[4])
 if after > 0 then redis.call('LTRIM', KEYS[3], -after, -1) else redis.call('DEL', KEYS[3]) end
-while true do
-  local note = redis.call('LINDEX', KEYS[4], 0)
-  if not note or cjson.decode(note).p > tonumber(ARGV[3]) then break end
-  redis.call('LPOP', KEYS[4])
-end
+passNotes(KEYS[4], tonumber(ARGV[3]))
+return 1
+`)
+
+/** KEYS: lease, notes of rules. ARGV: token, position. */
+const PASS_RULES = new RedisScript(`${LUA_HOLDS}${LUA_PASS_NOTES}
+if not holds(KEYS[1], ARGV[1]) then return 0 end
+passNotes(KEYS[2], tonumber(ARGV[2]) + 1)
 return 1
 `)
 
@@ -96,13 +110,17 @@ for at = 2, #ARGV, 1000 do redis.call('SREM', KEYS[2], unpack(ARGV, at, math.min
 return 1
 `)
 
-/** KEYS: lease, notes of the shard, newest notes of all. ARGV: token, then rule id, cursor and JSON of each note. */
+/**
+ * KEYS: lease, notes of the shard, newest notes of all. ARGV: token, then rule id, cursor and JSON of each note. A note
+ * without a rule is of the shard alone.
+ */
 const KEEP_RULES = new RedisScript(`${LUA_HOLDS}
 if not holds(KEYS[1], ARGV[1]) then return 0 end
 for at = 2, #ARGV, 3 do
   redis.call('RPUSH', KEYS[2], ARGV[at + 2])
   local newest = redis.call('HGET', KEYS[3], ARGV[at])
-  if not newest or cjson.decode(newest).s < tonumber(ARGV[at + 1]) then redis.call('HSET', KEYS[3], ARGV[at], ARGV[at + 2]) end
+  local isNewer = not newest or cjson.decode(newest).s < tonumber(ARGV[at + 1])
+  if isNewer and ARGV[at] ~= '' then redis.call('HSET', KEYS[3], ARGV[at], ARGV[at + 2]) end
 end
 return 1
 `)
@@ -383,8 +401,10 @@ export class RedisShardStore implements ShardStore {
     return [...(this.found?.ruleChanges ?? [])]
   }
 
-  /** The records of rule changes go with the journal when the snapshot is saved. */
-  passRules(_thread: number, _position: number): void {}
+  passRules(_thread: number, position: number): void {
+    const { redis, keys, shard, token } = this.leased
+    this.write(() => PASS_RULES.run(redis, [keys.lease(shard), keys.ruleChanges(shard)], [token, position]))
+  }
 
   saveSnapshot(_shard: number, bytes: Uint8Array, position: number, mark: number): void {
     const { redis, keys, shard, token } = this.leased

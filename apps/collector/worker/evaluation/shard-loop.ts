@@ -4,13 +4,6 @@
 
 import { applyJournal, takeJournal } from '../../../../core/alerting/durability/journal.ts'
 import type { JournalRecord } from '../../../../core/alerting/durability/journal-record.ts'
-import {
-  type RawRules,
-  type RuleChangeRecord,
-  ruleChanges,
-  rulesById,
-  withRuleChange,
-} from '../../../../core/alerting/durability/rule-change-record.ts'
 import { encodeSnapshot, restoreSnapshot } from '../../../../core/alerting/durability/snapshot.ts'
 import { sweepFlapping } from '../../../../core/alerting/evaluate/end-of-flapping.ts'
 import { applyEntry } from '../../../../core/alerting/evaluate/evaluator.ts'
@@ -18,9 +11,7 @@ import type { AlertEvent } from '../../../../core/alerting/evaluate/event.ts'
 import { leaveScope } from '../../../../core/alerting/evaluate/last-agent-revoked.ts'
 import { compileSilences, type SilenceRecord } from '../../../../core/alerting/evaluate/suppression.ts'
 import { sweepServers, sweepStates } from '../../../../core/alerting/evaluate/sweep.ts'
-import { compileRuleSet } from '../../../../core/alerting/rules/compile-rule-set.ts'
 import type { RuleRecord } from '../../../../core/alerting/rules/rule.ts'
-import { setRules } from '../../../../core/alerting/rules/rule-slots.ts'
 import { EvaluationState, type ServerAttributes } from '../../../../core/alerting/state/evaluation-state.ts'
 import { dropUnseen, forgetServer } from '../../../../core/alerting/state/removal.ts'
 import { assert } from '../../../../core/assert.ts'
@@ -31,6 +22,7 @@ import { noTombstones, type Tombstone, TombstoneSet } from '../../../../core/ret
 import type { BusReader } from '../../bus/bus.ts'
 import type { KnownShard, ShardStore } from '../../store/shard-store.ts'
 import { RoomOnDisk } from './room-on-disk.ts'
+import { RulesInForce } from './rules-in-force.ts'
 import type { FromShardThread, ServerAttributesUpdate, ShardLoopConfig } from './shard-messages.ts'
 import { ShardSaver } from './shard-saver.ts'
 
@@ -64,9 +56,7 @@ export class ShardLoop {
   /** Shards that must still be saved without servers that were purged from them. */
   private readonly toSave = new Set<number>()
   private replayUntil = 0
-  /** The rules in force, and the rule changes that the replay has not reached yet. */
-  private rules: RawRules = new Map()
-  private ruleChanges: readonly RuleChangeRecord[] = []
+  private readonly rules: RulesInForce
   private pendingRules: { raw: readonly RuleRecord[]; since: number; waiting: (() => void)[] } | null = null
   /**
    * Servers whose last agent was revoked, with these agents. They are removed once the batches that were on the bus are
@@ -85,6 +75,8 @@ export class ShardLoop {
   /** Nothing more is read off the bus, swept or saved until this is committed; null = all is. */
   private uncommitted: Uncommitted | null = null
   private readonly room: RoomOnDisk<'events' | 'rules'>
+  /** A sweep has bound some servers to the rules in force, and not yet all. */
+  private isBinding = false
   private isStopping = false
   private drains = true
   private wakeUp: (() => void) | null = null
@@ -100,9 +92,11 @@ export class ShardLoop {
   ) {
     this.evaluation = new EvaluationState(config.settings)
     this.room = new RoomOnDisk(ROOM_WORDS, nowMs, tell)
+    this.rules = new RulesInForce(this.evaluation, store, config.threadIndex, nowMs)
     this.saver = new ShardSaver({
       ...{ config, store, nowMs, tell, evaluation: this.evaluation },
       position: () => this.position,
+      ruleChangesAt: position => this.rules.changesAt(position),
       commit: () => this.commit(),
       consume: () => this.consume(),
     })
@@ -121,17 +115,8 @@ export class ShardLoop {
    * that this loop activated after the set was stored. `since` is the feed cursor of the set.
    */
   startRules(raw: readonly RuleRecord[], since: number): void {
-    let rules = rulesById(raw)
-    this.ruleChanges = this.store.ruleChanges(this.config.threadIndex)
-    for (const change of this.ruleChanges) if (change.since > since) rules = withRuleChange(rules, change, change.after)
-    this.activate(rules)
     // The replay ends under this set, even when the owner that recorded the changes had an older one.
-    this.pendingRules = { raw: [...rules.values()], since, waiting: [] }
-  }
-
-  private activate(rules: RawRules): void {
-    this.rules = rules
-    setRules(this.evaluation, compileRuleSet(rules.values(), this.evaluation.rules))
+    this.pendingRules = { raw: this.rules.start(raw, since), since, waiting: [] }
   }
 
   /**
@@ -146,24 +131,16 @@ export class ShardLoop {
     })
   }
 
-  /**
-   * Activates the pending set and records the position, so that a replay evaluates each sample under the rules of its
-   * time.
-   */
+  /** Puts the pending set in force; between two sweeps, since of a replay only whole ones are known. */
   private takeRules(): void {
-    if (!this.pendingRules || this.room.isPausing || !this.commit()) return
+    if (!this.pendingRules || this.isBinding || this.room.isPausing || !this.commit()) return
     const { raw, since, waiting } = this.pendingRules
-    const next = rulesById(raw)
-    const changes = ruleChanges(this.rules, next, since, this.position)
-    if (changes.length > 0) {
-      try {
-        this.store.keepRules(this.config.threadIndex, changes)
-      } catch (error) {
-        // The rules of before stay in force, and these are taken later.
-        this.missed('rules', error)
-        return
-      }
-      this.activate(next)
+    try {
+      this.rules.take(raw, since, this.position)
+    } catch (error) {
+      // The rules of before stay in force, and these are taken later.
+      this.missed('rules', error)
+      return
     }
     this.room.found('rules')
     this.pendingRules = null
@@ -253,7 +230,7 @@ export class ShardLoop {
    * would have states that are ahead of its bus position or its rules, without recording that.
    */
   private get isReplaying(): boolean {
-    return this.replayUntil > 0 || this.ruleChanges.length > 0
+    return this.replayUntil > 0 || this.rules.isReplaying
   }
 
   /** Saves the shards of purged servers, once the replay has passed the journal. */
@@ -310,9 +287,11 @@ export class ShardLoop {
    */
   restore(): string[] {
     const faults: string[] = []
+    const snapshots = new Map<number, { position: number; ruleChanges: number }>()
     for (const shard of this.config.shards) {
       this.evaluation.dictionary.load(shard, this.store.keys(shard))
       let mark = 0
+      let ruleChanges = 0
       const bytes = this.store.loadSnapshot(shard)
       if (bytes) {
         const restored = restoreSnapshot(this.evaluation, bytes, shard)
@@ -320,20 +299,19 @@ export class ShardLoop {
         else {
           this.saver.savedAt[shard] = restored.position
           mark = restored.journalMark
+          // One of an earlier version does not say: those at its position count as reflected.
+          ruleChanges = restored.ruleChanges ?? Number.POSITIVE_INFINITY
         }
         this.saver.isSaved[shard] = 1
       }
+      snapshots.set(shard, { position: this.saver.savedAt[shard]!, ruleChanges })
       for (const { position, record } of this.store.journalAfter(shard, this.saver.savedAt[shard]!, mark)) {
         applyJournal(this.evaluation, record, position)
         this.replayUntil = Math.max(this.replayUntil, position)
       }
     }
     this.position = Math.min(...this.config.shards.map(shard => this.saver.savedAt[shard]!))
-    this.ruleChanges = this.ruleChanges.filter(change => change.position > this.position)
-    if (this.ruleChanges.length > 0)
-      this.activate(
-        this.ruleChanges.reduceRight((rules, change) => withRuleChange(rules, change, change.before), this.rules),
-      )
+    this.rules.rollBack(snapshots)
     return faults
   }
 
@@ -357,17 +335,6 @@ export class ShardLoop {
     for (const shard of this.config.shards) this.saver.savedAt[shard] = 0
     this.position = 0
     return true
-  }
-
-  /**
-   * During a replay: activates the rule changes before `position` one after another, so that an alert closes under the
-   * version of its rule that was then in force.
-   */
-  private replayRules(position: number): void {
-    for (let change = this.ruleChanges[0]; change && change.position < position; change = this.ruleChanges[0]) {
-      this.ruleChanges = this.ruleChanges.slice(1)
-      this.activate(withRuleChange(this.rules, change, change.after))
-    }
   }
 
   /** Runs until `stop`. */
@@ -454,9 +421,9 @@ export class ShardLoop {
     for (const group of groups) {
       const last = group.firstPosition + group.count - 1
       assert(last > this.position, 'the bus is read forwards')
-      if (this.ruleChanges[0] && this.ruleChanges[0].position < group.firstPosition) {
+      if (this.rules.isDue(group.firstPosition)) {
         if (!this.commit()) return entries
-        this.replayRules(group.firstPosition)
+        this.rules.replay(group.firstPosition)
       }
       // Read once a group: for each batch the clock would cost a seventh of what evaluation does.
       const nowMs = this.nowMs()
@@ -486,7 +453,7 @@ export class ShardLoop {
     }
     if (!this.isCaughtUp && (isEmpty || this.position >= this.caughtUpAt)) {
       this.isCaughtUp = true
-      this.replayRules(Number.POSITIVE_INFINITY)
+      this.rules.replay(Number.POSITIVE_INFINITY)
       for (const [serverId, agentIds] of this.leaving) this.serverRemoved(serverId, agentIds)
       this.leaving.clear()
       this.takeRules()
@@ -559,11 +526,18 @@ export class ShardLoop {
     const graceFromMs = this.startedAtMs + this.config.presenceGraceMinMs
     const isLook = nowMs >= this.nextSeriesSweepAtMs
     if (isLook) this.nextSeriesSweepAtMs = nowMs + this.config.seriesSweepIntervalMs
+    this.isBinding = true
     for (let from = 0; from < evaluation.servers.length; from += SERVERS_A_SLICE) {
       sweepServers(evaluation, from, from + SERVERS_A_SLICE, graceFromMs, nowMs)
       if (isLook) dropUnseen(evaluation, from, from + SERVERS_A_SLICE)
-      if (!this.commit()) return
+      if (!this.commit()) break
       if (evaluation.servers.length > SERVERS_A_SLICE) await this.consume()
+    }
+    this.isBinding = false
+    if (this.uncommitted) return
+    if (this.isCaughtUp) {
+      this.keepThatAllAreBound()
+      this.takeRules()
     }
     for (let from = 0; from < evaluation.states.end; from += STATES_A_SLICE) {
       sweepStates(evaluation, from, from + STATES_A_SLICE, nowMs)
@@ -573,6 +547,17 @@ export class ShardLoop {
     sweepFlapping(evaluation, nowMs)
     if (isLook) evaluation.dictionary.forgetUnused()
     this.commit()
+  }
+
+  /** Over a restart a rule that has left the set must begin anew when it comes back, as it does without one. */
+  private keepThatAllAreBound(): void {
+    if (this.room.isPausing || this.rules.isBoundKept) return
+    try {
+      this.rules.keepBound(this.position)
+      this.room.found('rules')
+    } catch (error) {
+      this.missed('rules', error)
+    }
   }
 
   /** Saves every shard. */

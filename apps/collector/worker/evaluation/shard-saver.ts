@@ -34,6 +34,8 @@ type SavedLoop = {
   readonly tell: (message: FromShardThread) => void
   /** The bus is evaluated up to here. */
   readonly position: () => number
+  /** How many changes of rules were made at a position of the bus. */
+  readonly ruleChangesAt: (position: number) => number
   /** Events and the states behind them become durable. False where there is no room for them. */
   readonly commit: () => boolean
   /** Evaluates what came on the bus meanwhile. */
@@ -102,7 +104,8 @@ export class ShardSaver {
       if (this.isNeeded(shard)) {
         keys.learnt = dictionary.takeLearnt(shard)
         store.keepKeys(shard, keys.learnt)
-        const bytes = encodeSnapshot(evaluation, shard, position, store.journalMark, savedAtMs)
+        const changes = this.loop.ruleChangesAt(position)
+        const bytes = encodeSnapshot(evaluation, shard, position, store.journalMark, savedAtMs, changes)
         store.saveSnapshot(shard, bytes, position, store.journalMark)
         keys.forgotten = dictionary.takeForgotten(shard)
         this.noteSaved(shard, bytes, keys.forgotten)
@@ -156,7 +159,7 @@ export class ShardSaver {
     // Keys, states and keys to drop are taken at one instant.
     store.keepKeys(shard, keys.learnt)
     const mark = store.journalMark
-    const taken = takeSnapshot(evaluation, shard, position, mark, nowMs())
+    const taken = takeSnapshot(evaluation, shard, position, mark, nowMs(), this.loop.ruleChangesAt(position))
     keys.forgotten = dictionary.takeForgotten(shard)
     const saves = this.saves[shard]!
     await consume()
@@ -223,7 +226,8 @@ export class ShardSaver {
     assert(savedUpTo >= this.passedUpTo, 'what is saved of all shards only grows')
     this.passedUpTo = savedUpTo
     try {
-      store.passRules(config.threadIndex, savedUpTo)
+      // At the position itself the rules may have changed after a snapshot was taken.
+      store.passRules(config.threadIndex, Math.max(0, savedUpTo - 1))
     } catch (error) {
       // Changes of rules that all snapshots reflect count for nothing; they are removed after the next save.
       if (!isNoRoom(error)) throw error
