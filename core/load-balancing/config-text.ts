@@ -12,19 +12,20 @@ export type ConfigMember = {
   readonly max_connections: number | null
   readonly admin_state: 'enabled' | 'draining' | 'disabled'
 }
+export type HealthCheck = {
+  readonly type: 'none' | 'tcp' | 'http' | 'https'
+  readonly path: string
+  readonly expect_status: number
+  readonly interval_seconds: number
+  readonly timeout_seconds: number
+}
 export type ConfigPool = {
   readonly id: string
   readonly name: string
   readonly protocol: 'http' | 'https' | 'tcp' | 'udp'
   readonly algorithm: 'round_robin' | 'least_connections' | 'source_hash' | 'random'
   readonly persistence: 'none' | 'source_ip' | 'cookie'
-  readonly health_check: {
-    readonly type: 'none' | 'tcp' | 'http' | 'https'
-    readonly path: string
-    readonly expect_status: number
-    readonly interval_seconds: number
-    readonly timeout_seconds: number
-  }
+  readonly health_check: HealthCheck
   readonly members: readonly ConfigMember[]
 }
 export type ConfigRule = { readonly host: string | null; readonly path_prefix: string | null; readonly pool_id: string }
@@ -74,15 +75,22 @@ function withSafeRules(server: ConfigVirtualServer, warnings: string[]): ConfigV
   return { ...server, rules }
 }
 
+/** A health check whose path may become text: `/` where that which is stored may not. */
+export function safeCheck(check: HealthCheck, name: string, warnings: string[]): HealthCheck {
+  if (isCheckPath(check.path)) return check
+  warnings.push(`${name}: its health check asks for /, for its path cannot stand here`)
+  return { ...check, path: '/' }
+}
+
 function withSafeValues(pool: ConfigPool, warnings: string[]): ConfigPool {
-  const { name, health_check: check } = pool
-  if (!isCheckPath(check.path)) warnings.push(`${name}: its health check asks for /, for its path cannot stand here`)
+  const { name } = pool
+  const health_check = safeCheck(pool.health_check, name, warnings)
   const members = pool.members.map(member => {
     const address = member.address === null ? null : parseHost(member.address)
     if (address === null) warnings.push(`${name}: ${member.name} has no address`)
     return { ...member, address }
   })
-  return { ...pool, members, health_check: { ...check, path: isCheckPath(check.path) ? check.path : '/' } }
+  return { ...pool, members, health_check }
 }
 
 /**

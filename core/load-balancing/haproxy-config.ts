@@ -14,6 +14,7 @@ import {
   poolNames,
   settled,
 } from './config-text.ts'
+import { checkLines, checkWords } from './haproxy-check.ts'
 
 const WEIGHT_MAX = 256
 const CERTIFICATES = '/etc/haproxy/certs'
@@ -65,8 +66,7 @@ function memberLine(
   const isWeb = isHttp({ protocol })
   const parts = [`  server ${name} ${hostPort(address, port)}`]
   parts.push(`weight ${admin_state === 'draining' ? 0 : Math.min(weight, WEIGHT_MAX)}`)
-  if (check.type !== 'none') parts.push(`check inter ${check.interval_seconds}s`)
-  if (check.type === 'https') parts.push('check-ssl')
+  parts.push(...checkWords(check))
   if (protocol === 'https') parts.push('ssl')
   if (check.type === 'https' || protocol === 'https') parts.push('verify required ca-file @system-ca')
   if (max_connections !== null) parts.push(`maxconn ${max_connections}`)
@@ -80,12 +80,10 @@ function memberLine(
 
 function optionLines({ health_check: check, persistence, algorithm, protocol }: ConfigPool): string[] {
   const isWeb = isHttp({ protocol })
-  const asks = check.type === 'http' || check.type === 'https'
   return [
     `  mode ${isWeb ? 'http' : 'tcp'}`,
     `  balance ${ALGORITHMS[algorithm]}`,
-    ...(check.type === 'none' ? [] : [`  timeout check ${check.timeout_seconds}s`]),
-    ...(asks ? [`  option httpchk GET ${check.path}`, `  http-check expect status ${check.expect_status}`] : []),
+    ...checkLines(check),
     ...(persistence === 'source_ip' ? ['  stick-table type ipv6 size 100k expire 30m', '  stick on src'] : []),
     ...(persistence === 'cookie' && isWeb ? ['  cookie SERVER insert indirect nocache'] : []),
   ]

@@ -1,4 +1,5 @@
 // What the configuration of a reverse proxy says, whatever its format (R-025, R-027), and what the renderers share.
+import { type HealthCheck, safeCheck } from '../load-balancing/config-text.ts'
 import { isSitePath, parseHost, parseSiteName } from './site-fields.ts'
 
 export const configFormats = ['nginx', 'caddy', 'haproxy'] as const
@@ -17,6 +18,8 @@ export type ConfigUpstream = {
   /** Put before the path of each request; empty for nothing. */
   readonly path: string
   readonly targets: readonly ConfigTarget[]
+  /** Of the pool that requests go to. */
+  readonly check: HealthCheck
 }
 export type ConfigSite = {
   readonly name: string
@@ -47,6 +50,15 @@ export type HostGroup = { readonly hostnames: readonly string[]; readonly sites:
 
 const NAME_MAX = 60
 
+/** What is not a pool, and a pool that is not looked at. */
+export const noCheck: HealthCheck = {
+  type: 'none',
+  path: '/',
+  expect_status: 200,
+  interval_seconds: 10,
+  timeout_seconds: 5,
+}
+
 /** A name as it may stand anywhere in a configuration. */
 export const safeName = (name: string): string => name.replace(/[^A-Za-z0-9_.-]/g, '_').slice(0, NAME_MAX) || '_'
 
@@ -72,7 +84,9 @@ export function namedSites({ name, sites }: ProxyConfig): { readonly sites: Name
     if (site.upstream === null) warnings.push(`${label}: has no upstream that is known, so it answers 503`)
     else if (site.upstream.targets.length === 0) warnings.push(`${label}: its pool has no members, so it answers 503`)
     if (site.upstream?.isTls) warnings.push(`${label}: the certificate of its upstream is not checked`)
-    named.push({ ...site, upstream: usable(site.upstream), id: `${safeName(name)}_${label}_${named.length + 1}` })
+    const upstream = usable(site.upstream)
+    const safe = upstream && { ...upstream, check: safeCheck(upstream.check, label, warnings) }
+    named.push({ ...site, upstream: safe, id: `${safeName(name)}_${label}_${named.length + 1}` })
   }
   return { sites: named, warnings }
 }

@@ -1,5 +1,6 @@
 // The configuration of a reverse proxy for HAProxy: a frontend for each port, a backend for each site. Host names stand
 // in lines of their own, since a line of HAProxy has at most 64 words.
+import { checkLines, checkWords } from '../load-balancing/haproxy-check.ts'
 import { parseAddress } from '../network/ip-address.ts'
 import {
   type ConfigTarget,
@@ -87,12 +88,20 @@ function frontendLines(name: string, listener: Listener, ways: readonly Way[], r
   ]
 }
 
-function serverLine({ host, port, weight, isBackup }: ConfigTarget, index: number, { isTls }: ConfigUpstream): string {
+/** Without a check HAProxy takes every server for up and never turns to a backup: where it has a choice, it looks. */
+function checkOf({ check, targets }: ConfigUpstream): readonly string[] {
+  return check.type === 'none' && targets.length > 1 ? ['check'] : checkWords(check)
+}
+
+function serverLine({ host, port, weight, isBackup }: ConfigTarget, index: number, upstream: ConfigUpstream): string {
+  const { isTls, check } = upstream
   const words = [
     `  server s${index + 1} ${hostInUrl(host)}:${port}`,
     `weight ${Math.min(weight, WEIGHT_MAX)}`,
+    ...checkOf(upstream),
     ...(isBackup ? ['backup'] : []),
     ...(isTls ? [`ssl verify none sni ${HOST.replace('hdr', 'req.hdr')}`] : []),
+    ...(!isTls && check.type === 'https' ? ['verify none'] : []),
     // A name that does not resolve is no reason not to start.
     ...(parseAddress(host) === null ? ['init-addr last,libc,none'] : []),
   ]
@@ -102,6 +111,9 @@ function serverLine({ host, port, weight, isBackup }: ConfigTarget, index: numbe
 function backendLines({ id, upstream }: NamedSite): string[] {
   const lines = [`backend ${id}`, '  mode http', '  timeout connect 5s', '  timeout server 60s']
   if (upstream === null) return [...lines, '  http-request deny deny_status 503', '']
+  // The next try goes to another server at once.
+  if (upstream.targets.length > 1) lines.push('  option redispatch 1')
+  lines.push(...checkLines(upstream.check))
   if (upstream.path !== '') lines.push(`  http-request set-path ${upstream.path}%[path]`)
   return [...lines, ...upstream.targets.map((target, index) => serverLine(target, index, upstream)), '']
 }

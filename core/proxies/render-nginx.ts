@@ -11,6 +11,7 @@ import {
   type ProxyConfig,
   portSuffix,
   type RenderedConfig,
+  safeName,
   textOfConfig,
   tlsPortOf,
   unboundWarning,
@@ -89,6 +90,9 @@ export function renderNginx(config: ProxyConfig): RenderedConfig {
       if (certificateOf(group) === null) warnings.push(unboundWarning(group.hostnames, 'it is not served with TLS'))
   for (const certificate of certificatesOf(sites))
     warnings.push(`put ${certificate}.crt and ${certificate}.key into ${CERTIFICATES}`)
+  for (const { name, upstream } of sites)
+    if (upstream !== null && upstream.check.type !== 'none')
+      warnings.push(`${safeName(name)}: health checks need NGINX Plus`)
   const isLong = sites.some(({ hostnames }) => hostnames.some(name => name.length > NAME_OF_BUCKET))
   if (isLong) warnings.push('server_names_hash_bucket_size is set here; it may stand nowhere else')
   const lines = [

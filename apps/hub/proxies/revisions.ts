@@ -1,6 +1,7 @@
 // Configurations of reverse proxies (R-027): what the sites of today say in each format, and the revisions that reloads
 // have frozen for servers to pull.
 import { sql } from 'drizzle-orm'
+import type { HealthCheck } from '../../../core/load-balancing/config-text.ts'
 import {
   type ConfigFormat,
   type ConfigSite,
@@ -8,6 +9,7 @@ import {
   type ConfigUpstream,
   configFormats,
   type Listener,
+  noCheck,
   type ProxyConfig,
   type RenderedConfig,
 } from '../../../core/proxies/proxy-config.ts'
@@ -55,7 +57,16 @@ export const formatOf = ({ software }: { readonly software: string }): ConfigFor
 const idsOf = (sites: readonly SiteRow[], kind: string): string =>
   JSON.stringify(sites.flatMap(site => (site.upstream_kind === kind ? (site.upstream_id ?? []) : [])))
 
-type Place = { id: string; host: string; port: number; weight: number; is_backup: boolean; is_tls: boolean }
+type Place = {
+  id: string
+  host: string
+  port: number
+  weight: number
+  is_backup: boolean
+  is_tls: boolean
+  /** Of a pool. */
+  health_check?: HealthCheck
+}
 
 /** Where the resources that sites name can be reached, by kind and id. */
 async function placesOf({ kinds }: Hub, db: Executor, companyId: string, sites: readonly SiteRow[]) {
@@ -78,7 +89,7 @@ async function placesOf({ kinds }: Hub, db: Executor, companyId: string, sites: 
       ...(await db.execute<Place>(sql`
         select m.pool_id as id, coalesce(m.address, s.ip_address) as host, m.port,
           case when m.admin_state = 'enabled' then m.weight else 0 end as weight, m.backup as is_backup,
-          p.protocol = 'https' as is_tls
+          p.protocol = 'https' as is_tls, p.health_check
         from lb_members m join lb_pools p on p.id = m.pool_id and p.deleted_at is null
         left join servers s on s.id = m.server_id and s.deleted_at is null
         where m.company_id = ${companyId} and m.deleted_at is null and coalesce(m.address, s.ip_address) is not null
@@ -91,7 +102,7 @@ function upstreamOf(site: SiteRow, places: ReadonlyMap<string, readonly Place[]>
   const target = { weight: 1, isBackup: false }
   if (site.upstream_url !== null) {
     const url = parseUpstreamUrl(site.upstream_url)
-    return url && { isTls: url.scheme === 'https', path: url.path, targets: [{ ...url, ...target }] }
+    return url && { isTls: url.scheme === 'https', path: url.path, targets: [{ ...url, ...target }], check: noCheck }
   }
   const found = places.get(site.upstream_id ?? '')
   if (!found) return null
@@ -99,7 +110,8 @@ function upstreamOf(site: SiteRow, places: ReadonlyMap<string, readonly Place[]>
     const normal = parseHost(host)
     return normal === null ? [] : [{ host: normal, port: site.upstream_port ?? port, weight, isBackup: is_backup }]
   })
-  return { isTls: found.some(({ is_tls }) => is_tls), path: '', targets }
+  const check = found[0]?.health_check ?? noCheck
+  return { isTls: found.some(({ is_tls }) => is_tls), path: '', targets, check }
 }
 
 /** What a proxy's sites of now say, in every format. */

@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '../../../apps/standalone/ports.ts'
-import type { ConfigSite, ProxyConfig, RenderedConfig } from '../../../core/proxies/proxy-config.ts'
+import { type ConfigSite, noCheck, type ProxyConfig, type RenderedConfig } from '../../../core/proxies/proxy-config.ts'
 import { renderCaddy } from '../../../core/proxies/render-caddy.ts'
 import { renderHaproxy } from '../../../core/proxies/render-haproxy.ts'
 import { renderNginx } from '../../../core/proxies/render-nginx.ts'
@@ -16,6 +16,7 @@ import {
   parseUpstreamUrl,
 } from '../../../core/proxies/site-fields.ts'
 import { runProgram, startProgram } from '../../support/foreign-program.ts'
+import { until } from '../../support/until.ts'
 
 setDefaultTimeout(60_000)
 let folder = ''
@@ -47,7 +48,7 @@ const site = (name: string, hostnames: readonly string[], more: Partial<ConfigSi
   path: '/',
   certificate: null,
   redirectsToHttps: false,
-  upstream: { isTls: false, path: '', targets: [target('127.0.0.1')] },
+  upstream: { isTls: false, path: '', targets: [target('127.0.0.1')], check: noCheck },
   ...more,
 })
 const configOf = (sites: readonly ConfigSite[]): ProxyConfig => ({
@@ -85,15 +86,21 @@ const wholeConfig = () =>
         isTls: true,
         path: '/v2',
         targets: [target('127.0.0.1', { weight: 3 }), target('::1'), target('127.0.0.2', { isBackup: true })],
+        check: { ...noCheck, type: 'http', path: '/health' },
       },
     }),
     site('only a path', ['docs.example.com'], { path: '/docs' }),
     site('closed', ['closed.example.com'], { upstream: null }),
     site('drained', ['drained.example.com'], {
-      upstream: { isTls: false, path: '', targets: [target('127.0.0.1', { weight: 0 }), target('127.0.0.2')] },
+      upstream: {
+        isTls: false,
+        path: '',
+        targets: [target('127.0.0.1', { weight: 0 }), target('127.0.0.2')],
+        check: noCheck,
+      },
     }),
     site('all backups', ['backup.example.com'], {
-      upstream: { isTls: false, path: '', targets: [target('127.0.0.1', { isBackup: true })] },
+      upstream: { isTls: false, path: '', targets: [target('127.0.0.1', { isBackup: true })], check: noCheck },
     }),
     site(
       'many names',
@@ -127,7 +134,7 @@ describe('what is rendered', () => {
 
   test('names and addresses that would be commands are left out, and said to be', () => {
     const attack = 'x;\n}\nserver { listen 1; }\nbackend evil\n\tserver a "$(id)" #{env.A}'
-    const upstream = (host: string, path = '') => ({ isTls: false, path, targets: [target(host)] })
+    const upstream = (host: string, path = '') => ({ isTls: false, path, targets: [target(host)], check: noCheck })
     const attacks: readonly ConfigSite[] = [
       site('host', [`a.example.com${attack}`]),
       site('path', ['b.example.com'], { path: `/${attack}` }),
@@ -145,6 +152,79 @@ describe('what is rendered', () => {
     const named = { ...configOf([site(attack, ['ok.example.com'])]), name: attack }
     expect(judgedByNginx(renderNginx(named))).toMatchObject({ code: 0 })
     expect(judgedByHaproxy(renderHaproxy(named))).toMatchObject({ code: 0 })
+  })
+})
+
+/** A site whose requests go to members, two and more of them. */
+const pooled = (targets: readonly ReturnType<typeof target>[], check: Partial<typeof noCheck> = {}, isTls = false) =>
+  site('pool', ['pool.example.com'], { upstream: { isTls, path: '', targets, check: { ...noCheck, ...check } } })
+
+describe('the health check of a pool', () => {
+  const members = [target('127.0.0.1'), target('127.0.0.2')]
+  const asked = { type: 'http', path: '/health?x=1', expect_status: 204 } as const
+
+  test('HAProxy asks for it at each member, and looks for itself where a pool has none', () => {
+    for (const [check, isTls, wanted] of [
+      [asked, false, ['option httpchk GET /health?x=1', 'http-check expect status 204', 'timeout check 5s']],
+      [{ type: 'https' }, false, ['check inter 10s check-ssl', 'verify none']],
+      [{ type: 'https' }, true, ['check inter 10s check-ssl']],
+      [{ type: 'tcp' }, false, ['check inter 10s']],
+      [{}, false, ['127.0.0.1:8080 weight 1 check\n', '127.0.0.2:8080 weight 1 check\n', 'option redispatch 1']],
+    ] as const) {
+      const config = renderHaproxy(configOf([pooled(members, check, isTls)]))
+      for (const part of wanted) expect(config.text).toContain(part)
+      expect(judgedByHaproxy(config)).toMatchObject({ code: 0 })
+    }
+    expect(renderHaproxy(configOf([site('one', ['one.example.com'])])).text).not.toContain(' check')
+  })
+
+  test('Caddy asks for it by http, turns to another member, and says what it cannot do', () => {
+    const { text, warnings } = renderCaddy(configOf([pooled(members, asked)]))
+    for (const line of [
+      'health_uri /health?x=1',
+      'health_status 204',
+      'health_interval 10s',
+      'health_timeout 5s',
+      'lb_try_duration 5s',
+      'fail_duration 10s',
+    ])
+      expect(text).toContain(`${line}\n`)
+    expect(warnings.join()).not.toContain('health check')
+    for (const [check, reason] of [
+      [{ type: 'tcp' }, 'Caddy checks by http only'],
+      [{ type: 'https' }, 'without TLS'],
+      [{ type: 'http', path: '/{env.HOME}' }, 'cannot stand in a Caddyfile'],
+    ] as const) {
+      const without = renderCaddy(configOf([pooled(members, check)]))
+      expect(without.text).not.toContain('health_')
+      expect(without.warnings.join()).toContain('pool: its health check is left out, for ')
+      expect(without.warnings.join()).toContain(reason)
+    }
+    const backup = [...members, target('127.0.0.3', { isBackup: true })]
+    expect(renderCaddy(configOf([pooled(backup)])).warnings.join()).toContain('Caddy does not balance')
+    expect(renderCaddy(configOf([pooled(backup.slice(1))])).warnings.join()).not.toContain('Caddy does not balance')
+  })
+
+  test('nginx has none, and says so', () => {
+    const { warnings } = renderNginx(configOf([pooled(members, asked)]))
+    expect(warnings).toContain('pool: health checks need NGINX Plus')
+    expect(renderNginx(configOf([pooled(members)])).warnings.join()).not.toContain('NGINX Plus')
+  })
+
+  test('a path that would be a command is asked for nowhere', () => {
+    for (const render of [renderHaproxy, renderCaddy]) {
+      const { text, warnings } = render(configOf([pooled(members, { type: 'http', path: '/x\nbackend evil' })]))
+      expect(text).not.toContain('evil')
+      expect(warnings.join()).toContain('its health check asks for /')
+    }
+  })
+
+  test('Caddy gets the certificate of a wildcard from nobody without a DNS challenge, and is said to need one', () => {
+    const { warnings } = renderCaddy(configOf([site('wild', ['a.example.com', '*.example.com'])]))
+    expect(warnings.filter(each => each.includes('no certificate'))).toEqual([
+      'a.example.com: no certificate is bound, so Caddy asks for one itself',
+      '*.example.com: no certificate is bound, so Caddy needs a DNS challenge to ask for one: set up acme_dns, or bind a certificate',
+    ])
   })
 })
 
@@ -175,7 +255,7 @@ describe('what runs', () => {
   }
   const upstreamOf = (name: string) => Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response(name) })
   const to = ({ port }: { readonly port: number | undefined }) => ({
-    upstream: { isTls: false, path: '', targets: [target('127.0.0.1', { port: port ?? 0 })] },
+    upstream: { isTls: false, path: '', targets: [target('127.0.0.1', { port: port ?? 0 })], check: noCheck },
   })
 
   test('a site without a certificate is served with that of its host, by nginx and by haproxy', async () => {
@@ -210,6 +290,20 @@ describe('what runs', () => {
       })
     } finally {
       await shop.stop(true)
+    }
+  })
+
+  test('a member that does not answer is passed over, and a backup takes its place', async () => {
+    const [live, dead] = [upstreamOf('live'), target('127.0.0.1', { port: freePort() })]
+    const answering = target('127.0.0.1', { port: live.port ?? 0 })
+    const backup = { ...pooled([dead, { ...answering, isBackup: true }]), name: 'b', hostnames: ['b.example.com'] }
+    try {
+      await eachProgram([pooled([dead, answering]), backup], async answerOf => {
+        for (let count = 0; count < 4; count++) expect(await answerOf('http', 'pool.example.com')).toBe('live')
+        await until('the backup', async () => (await answerOf('http', 'b.example.com')) === 'live')
+      })
+    } finally {
+      await live.stop(true)
     }
   })
 
