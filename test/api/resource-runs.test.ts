@@ -2,6 +2,7 @@
 // (R-004).
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { PgBoss } from 'pg-boss'
+import { freePort } from '../../apps/standalone/ports.ts'
 import { until } from '../support/until.ts'
 import { type Call, type Json, type Tenant, TestHub } from './hub-harness.ts'
 
@@ -127,6 +128,79 @@ test('[RES-030] a run whose hub died is taken up once it counts as lost, and end
     expect([run.id, run.state]).toEqual([id, 'done'])
   } finally {
     await watch.stop({ graceful: false })
+    server.close()
+  }
+})
+
+test('[RES-029] the job of a run that failed is among the failed ones, and is not tried again by itself', async () => {
+  const device = await made('/load-balancers', {
+    name: 'gone',
+    vendor: 'haproxy',
+    integration: 'haproxy_dataplane',
+    management_url: `http://127.0.0.1:${freePort()}`,
+  })
+  const { id } = (await tenant.call('POST', `/load-balancers/${device.id}/sync`, {})).body.data
+  const job = await until('the job has failed', async () => {
+    const [found] = await hub.hub.database.client`
+      select id, state, retry_count from pgboss.job where name = 'resources.probe' and data ->> 'run_id' = ${id}`
+    return found?.state === 'failed' ? found : null
+  })
+  expect(job.retry_count).toBe(0)
+  expect((await root('GET', `/queues/failed/${job.id}`)).status).toBe(200)
+  const { last_run } = (await tenant.call('GET', `/load-balancers/${device.id}`)).body.data
+  expect([last_run.id, last_run.state]).toEqual([id, 'failed'])
+})
+
+/** A run that has failed, and its job; the queue stays paused. */
+async function failedRun(zone: Json): Promise<{ id: string; jobId: string }> {
+  const { client } = hub.hub.database
+  await root('POST', '/queues/resources.probe/pause', {})
+  const { id } = (await sync(zone)).body.data
+  await client`
+    update resource_runs set state = 'failed', finished_at = now(), error = 'timeout' where id = ${id}`
+  const [job] = await client<{ id: string }[]>`
+    update pgboss.job set state = 'failed', completed_on = now() where name = 'resources.probe'
+      and data ->> 'run_id' = ${id} returning id`
+  return { id, jobId: job?.id ?? '' }
+}
+
+test('[RES-029] a run that failed is taken up when its job is tried again', async () => {
+  const server = await slowServer()
+  server.open()
+  try {
+    const zone = await zoneAt(server.port)
+    const { id, jobId } = await failedRun(zone)
+    await root('POST', '/queues/resources.probe/resume')
+    expect((await root('POST', `/queues/failed/${jobId}/retry`, {})).status).toBe(202)
+    const run = await until('the run is done', async () => {
+      const found = await lastRun(zone)
+      return found?.state === 'done' ? found : null
+    })
+    expect([run.id, run.error]).toEqual([id, null])
+  } finally {
+    server.close()
+  }
+})
+
+test('[RES-029] a run that failed is not taken up beside a later one of the same act', async () => {
+  const server = await slowServer()
+  const { client } = hub.hub.database
+  try {
+    const zone = await zoneAt(server.port)
+    const { id, jobId } = await failedRun(zone)
+    const later = (await sync(zone)).body.data
+    await root('POST', '/queues/resources.probe/resume')
+    await until('the later one is under way', async () => server.asked() > 0)
+    expect((await root('POST', `/queues/failed/${jobId}/retry`, {})).status).toBe(202)
+    await until('the job has ended', async () => {
+      const [found] = await client`select state from pgboss.job where id = ${jobId}`
+      return found?.state === 'completed'
+    })
+    const [first] = await client`select state from resource_runs where id = ${id}`
+    expect(first?.state).toBe('failed')
+    server.open()
+    expect(await ended(zone)).toMatchObject({ id: later.id, state: 'done' })
+  } finally {
     server.close()
   }
 })

@@ -106,11 +106,16 @@ async function endRun(hub: Hub, id: string, state: 'done' | 'failed', result: Un
 
 type Taken = { company_id: string; kind: string; resource_id: string; action: string; input: Unchecked }
 
+/** The job of a run that failed is tried again only when somebody asks for it, and takes the run up again then. */
 async function work(hub: Hub, kinds: ReadonlyMap<string, Kind>, payload: JobPayload): Promise<void> {
   const id = String(payload.run_id)
   const [taken] = await hub.database.db.execute<Taken>(sql`
-    update resource_runs set state = 'running', started_at = coalesce(started_at, now())
-    where id = ${id} and state in ('queued', 'running') returning company_id, kind, resource_id, action, input`)
+    update resource_runs r set state = 'running', started_at = coalesce(started_at, now()), finished_at = null,
+      error = null
+    where id = ${id} and (state in ('queued', 'running') or (state = 'failed' and not exists (
+      select 1 from resource_runs o where o.kind = r.kind and o.resource_id = r.resource_id and o.action = r.action
+        and o.state in ('queued', 'running'))))
+    returning company_id, kind, resource_id, action, input`)
   if (!taken) return
   const kind = kinds.get(taken.kind)
   const act = kind?.act(taken.action)
