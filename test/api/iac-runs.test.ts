@@ -1,5 +1,7 @@
 // Runs of manifests: submitted, planned, applied (document 1 "IaC requests"; decisions G-125 to G-130, G-183).
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { sql } from 'drizzle-orm'
+import { forgetOldManifestRuns } from '../../apps/hub/iac/run-retention.ts'
 import { inTransaction, lockCompany } from '../../apps/hub/platform/db/transaction.ts'
 import { type Json, TestHub, until } from './hub-harness.ts'
 import { type Acme, absent, acme, applied, manifest, submit } from './iac-rig.ts'
@@ -20,6 +22,18 @@ const serversNamed = async (search: string): Promise<Json[]> =>
   (await own.call('GET', `/servers?search=${search}`)).body.data
 
 describe('runs', () => {
+  test('[R-043] however many runs are older than 400 days, all of them go, and no younger one', async () => {
+    const { client, db } = hub.hub.database
+    const later = await submit(hub, own, [server('kept-1')])
+    await client`
+      insert into iac_runs (id, company_id, submitter_name, title, status, files, files_count, created_at)
+      select gen_random_uuid(), ${own.companyId}, 'x', 'old', 'planned', '[]', 0, now() - interval '401 days'
+      from generate_series(1, 2100)`
+    await forgetOldManifestRuns(hub.hub)
+    const left = await db.execute<{ id: string }>(sql`select id from iac_runs where company_id = ${own.companyId}`)
+    expect(left.map(run => run.id)).toEqual([later.id])
+  })
+
   test('[IAC-009] [IAC-025] [IAC-026] valid manifests are planned, with files, items and differences', async () => {
     const run = await submit(hub, own, [server('plan-1', { hostname: 'a', tags: ['b', 'a'] })], {
       description: '<p>x</p>',
