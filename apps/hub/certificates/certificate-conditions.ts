@@ -26,8 +26,8 @@ export const certificateConditions = {
   expired: condition('critical', 'expired on {expires_on}', 'đã hết hạn ngày {expires_on}'),
   chain_incomplete: condition(
     'warning',
-    'the chain does not lead to a root {deployments}',
-    'chuỗi chứng chỉ không dẫn tới chứng chỉ gốc {deployments}',
+    'the chain does not lead to a root[ at {deployments}]',
+    'chuỗi chứng chỉ không dẫn tới chứng chỉ gốc[ tại {deployments}]',
   ),
   chain_expiring: condition(
     'warning',

@@ -65,6 +65,22 @@ export const placeOf = ({ host, port }: Pick<Deployment, 'host' | 'port'>): stri
 export const servedNames = (deployments: readonly Deployment[]): string[] =>
   deployments.flatMap(({ host, sni }) => (host === null ? [] : (askedName({ host, sni }) ?? [])))
 
+/** The hosts of the rules of virtual servers, by the deployments that those are, in the order of the rules. */
+export async function ruleHostsOf(
+  db: Executor,
+  companyId: string,
+  deployments: readonly Deployment[],
+): Promise<ReadonlyMap<string, readonly string[]>> {
+  const linked = deployments.filter(({ kind }) => kind === 'virtual_server').map(({ id }) => id)
+  if (linked.length === 0) return new Map()
+  const rows = await db.execute<{ id: string; hosts: string[] }>(sql`
+    select d.id, array(select r.rule ->> 'host' from jsonb_array_elements(v.rules) with ordinality r (rule, place)
+      where r.rule ->> 'host' is not null order by r.place) as hosts
+    from certificate_deployments d join virtual_servers v on v.company_id = d.company_id and v.id = d.target_id
+    where d.company_id = ${companyId} and d.id = any(${uuidList(linked)}::uuid[])`)
+  return new Map(rows.map(({ id, hosts }) => [id, hosts]))
+}
+
 type NewDeployment = {
   readonly companyId: string
   readonly certificateId: string

@@ -14,9 +14,9 @@ import { updateResource } from '../resources/write-resource.ts'
 import { wayOutOf } from '../way-out/forward-proxy.ts'
 import { type Certificate, certificateKind } from './certificate.ts'
 import { type Chain, chainOfDer, type TrustedRoots } from './chain.ts'
-import { type Deployment, deploymentsOf, placeOf } from './deployments.ts'
+import { type Deployment, deploymentsOf, placeOf, ruleHostsOf } from './deployments.ts'
 import { askedName } from './endpoint.ts'
-import { hasSameNames } from './good-for-host.ts'
+import { hasSameNames, isGoodFor } from './good-for-host.ts'
 import { rootsOf, storeJudgement } from './store-judgement.ts'
 import { tellRenewal } from './tell-renewal.ts'
 import { lookAtTls, NotSeen } from './tls-look.ts'
@@ -32,20 +32,39 @@ type Seen = { readonly place: Deployment } & (
 
 const connections = pLimit(CONNECTIONS_MAX)
 
-/** The name that is asked for: where only an address is known, one of the certificate's own. */
-const nameFor = ({ kind, host, sni }: Deployment, { hostnames }: Certificate): string | null =>
-  kind !== 'endpoint' && sni === null
-    ? (hostnames.find(name => !name.startsWith('*.') && askedName({ host: name, sni: null }) !== null) ?? null)
+/** The names that may be asked for where only an address is known: a wildcard stands for any name below it. */
+function namesToAsk({ hostnames, sans, common_name: commonName }: Certificate, ruleHosts: readonly string[]): string[] {
+  const fitting = ruleHosts.filter(host => isGoodFor({ sans, commonName }, host))
+  const [wild = [], exact = []] = [true, false].map(isWild =>
+    [...fitting, ...hostnames].filter(name => name.startsWith('*.') === isWild),
+  )
+  return [...exact, ...wild.map(name => `www${name.slice(1)}`)]
+}
+
+/**
+ * The name that clients ask for. Of servers and virtual servers only an address is known: there it is that of a rule
+ * which the certificate is good for, else one of the certificate's own.
+ */
+const nameFor = (
+  { kind, host, sni }: Deployment,
+  certificate: Certificate,
+  ruleHosts: readonly string[],
+): string | null =>
+  (kind === 'server' || kind === 'virtual_server') && sni === null
+    ? (namesToAsk(certificate, ruleHosts).find(name => askedName({ host: name, sni: null }) !== null) ?? null)
     : askedName({ host: host ?? '', sni })
 
-async function lookAt(hub: Hub, certificate: Certificate, place: Deployment, roots: TrustedRoots): Promise<Seen> {
+type LookedAt = Deployment & { readonly ruleHosts: readonly string[] }
+
+async function lookAt(hub: Hub, certificate: Certificate, place: LookedAt, roots: TrustedRoots): Promise<Seen> {
   if (place.host === null) return { place, error: 'no_address' }
   const resolved = await resolveTarget(hub.config, place.host)
   if ('fault' in resolved) return { place, error: resolved.fault }
   try {
     const { addresses } = resolved
     const via = await wayOutOf(hub, certificate.company_id, 'probes', place.host, addresses)
-    const { sent, tlsVersion } = await lookAtTls(addresses[0] ?? '', place.port, nameFor(place, certificate), via)
+    const name = nameFor(place, certificate, place.ruleHosts)
+    const { sent, tlsVersion } = await lookAtTls(addresses[0] ?? '', place.port, name, via)
     return { place, error: null, chain: chainOfDer(sent, roots, new Date(hub.now())), tlsVersion }
   } catch (error) {
     if (error instanceof NoConnection) return { place, error: error.fault }
@@ -93,7 +112,9 @@ export async function lookAtCertificate(
   const { id, company_id: companyId } = certificate
   const { db } = hub.database
   const roots = await rootsOf(hub, db, companyId)
-  const seen = await Promise.all(places.map(place => connections(() => lookAt(hub, certificate, place, roots))))
+  const ruleHosts = await ruleHostsOf(db, companyId, places)
+  const lookedAt = places.map((place): LookedAt => ({ ...place, ruleHosts: ruleHosts.get(place.id) ?? [] }))
+  const seen = await Promise.all(lookedAt.map(place => connections(() => lookAt(hub, certificate, place, roots))))
   const editor = hubEditor(hub, companyId)
   await inTransaction(db, async tx => {
     await lockRow(certificateKind, tx, companyId, id)

@@ -84,13 +84,18 @@ type ConditionRow = {
   since: Date | string
 }
 
-/** The text of a condition; what its detail does not say stays empty. */
+/**
+ * The text of a condition; what its detail does not say stays empty, and what stands in brackets around it is left out.
+ */
 export function conditionText({ conditions }: KindInfo, code: string, detail: Unchecked, language: Language): string {
   const text = conditions[code]?.text[language] ?? code
-  return text.replace(/\{([a-z_]+)\}/g, (_, name: string) => {
+  const said = (name: string): string => {
     const value = detail[name]
     return Array.isArray(value) ? value.join(', ') : String(value ?? '')
-  })
+  }
+  return text
+    .replace(/\[([^\]]*\{([a-z_]+)\}[^\]]*)\]/g, (_, part: string, name: string) => (said(name) === '' ? '' : part))
+    .replace(/\{([a-z_]+)\}/g, (_, name: string) => said(name))
 }
 
 /** The open conditions of resources by their ids, worst first. */
