@@ -2,6 +2,7 @@
 import { accountRoutes } from './account/routes.ts'
 import { agentRoutes } from './agents/routes.ts'
 import { alertRoutes } from './alerts/routes.ts'
+import { leaveSteps } from './approvals/leave-steps.ts'
 import { approvalRoutes } from './approvals/routes.ts'
 import { auditRoutes } from './audit/routes.ts'
 import { certificateRoutes } from './certificates/routes.ts'
@@ -68,7 +69,7 @@ const groupRoutes: readonly Route[] = [
   ...dnsRoutes,
   ...loadBalancerRoutes,
   ...proxyRoutes,
-  ...identityRoutes,
+  ...identityRoutes(leaveSteps),
   ...invitationRoutes,
   ...companyRoutes,
   ...teamRoutes,

@@ -107,7 +107,7 @@ async function groupOf(
   return { role, team, users: ids }
 }
 
-const isEmpty = (group: Group): boolean => group.role === null && group.team === null && group.users.length === 0
+export const isEmpty = (group: Group): boolean => group.role === null && group.team === null && group.users.length === 0
 
 type StepColumns = Omit<typeof approvalSteps.$inferInsert, 'id' | 'workflowId' | 'position'>
 
@@ -217,7 +217,7 @@ export async function createWorkflow(
 }
 
 /** Raises the version with a change of the workflow or of its steps. */
-async function touch(tx: Tx, context: RouteContext, { workflow }: WorkflowRow): Promise<void> {
+export async function touch(tx: Tx, context: RouteContext, { workflow }: WorkflowRow): Promise<void> {
   await tx.db
     .update(approvalWorkflows)
     .set({ version: workflow.version + 1, updatedAt: new Date(context.hub.now()), updatedBy: context.caller.user.id })

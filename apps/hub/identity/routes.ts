@@ -11,6 +11,7 @@ import { roleCollection } from './role-list.ts'
 import { userCollection } from './user-list.ts'
 import {
   addUser,
+  type BeforeRoleGoes,
   changeUser,
   deleteRole,
   deleteUser,
@@ -89,7 +90,7 @@ const userRoutes: readonly Route[] = [
   }),
 ]
 
-const roleRoutes: readonly Route[] = [
+const roleRoutes = (beforeRoleGoes: BeforeRoleGoes): readonly Route[] => [
   list({
     path: '/roles',
     tag: TAG,
@@ -118,9 +119,10 @@ const roleRoutes: readonly Route[] = [
     act: (context, row, body) => saveRole(context, row.id, body),
   }),
   role.delete({
-    summary: 'Delete a role that nobody holds',
+    summary: 'Delete a role that nobody holds and no step of an approval needs',
     permissions: MANAGE,
-    act: (context, row) => deleteRole(context, row.id),
+    refusals: [409],
+    act: (context, row) => deleteRole(context, row.id, beforeRoleGoes),
   }),
   route({
     method: 'GET',
@@ -133,4 +135,7 @@ const roleRoutes: readonly Route[] = [
   }),
 ]
 
-export const identityRoutes: readonly Route[] = [...userRoutes, ...roleRoutes]
+export const identityRoutes = (beforeRoleGoes: BeforeRoleGoes): readonly Route[] => [
+  ...userRoutes,
+  ...roleRoutes(beforeRoleGoes),
+]

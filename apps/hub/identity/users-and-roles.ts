@@ -223,11 +223,15 @@ export async function saveRole(context: RouteContext, knownId: string | null, in
   })
 }
 
-export async function deleteRole(context: RouteContext, id: string): Promise<void> {
+/** Takes a role from what names it, before it is deleted in the same transaction. */
+export type BeforeRoleGoes = (tx: Tx, context: RouteContext, role: { kind: 'role'; id: string }) => Promise<void>
+
+export async function deleteRole(context: RouteContext, id: string, beforeGoes: BeforeRoleGoes): Promise<void> {
   await inTransaction(context.hub.database.db, async tx => {
     const role = await changeableRole(context, tx, id)
     const used = await tx.db.select({ id: userRoles.userId }).from(userRoles).where(eq(userRoles.roleId, id)).limit(1)
     if (used.length > 0) throw invalidField('role', 'in_use')
+    await beforeGoes(tx, context, { kind: 'role', id })
     await tx.db.delete(roles).where(eq(roles.id, id))
     await auditRequest(tx, context, 'role.delete', { type: 'role', id, name: role.name })
   })

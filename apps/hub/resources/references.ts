@@ -88,7 +88,7 @@ export const referenceFaults = async (
 ): Promise<Map<string, Words>> =>
   (await referenceFaultsOf(editor, tx, info, [{ before, next }]))[0] ?? new Map<string, Words>()
 
-type Referrer = { readonly kind: string; readonly id: string; readonly name: string; readonly field: string }
+export type Referrer = { readonly kind: string; readonly id: string; readonly name: string; readonly field: string }
 export type Referrers = { readonly seen: readonly Referrer[]; readonly total: number }
 
 const namesOne = (reference: Reference, kind: string, ids: readonly string[]): SQL => {
@@ -133,7 +133,7 @@ async function referrersOf(
 }
 
 /** 409 with reason in_use. */
-const inUse = (referrers: readonly Referrer[], total: number): ApiError =>
+export const inUse = (referrers: readonly Referrer[], total: number): ApiError =>
   new ApiError(409, 'conflict', words('referred_to', { count: total }), {
     reason: 'in_use',
     members: { referrers, referrers_total: total },

@@ -17,7 +17,12 @@ export const teamRoutes: readonly Route[] = [
   team.create({ summary: 'Create a team', permissions: MANAGE, body, act: createTeam }),
   team.show({ summary: 'Show a team', permissions: VIEW }),
   team.change({ summary: 'Rename a team', permissions: MANAGE, body, act: renameTeam }),
-  team.delete({ summary: 'Delete a team', permissions: MANAGE, act: deleteTeam }),
+  team.delete({
+    summary: 'Delete a team that no step of an approval needs',
+    permissions: MANAGE,
+    refusals: [409],
+    act: deleteTeam,
+  }),
   team.act('members', {
     summary: 'Add a member',
     permissions: MANAGE,

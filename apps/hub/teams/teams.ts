@@ -1,5 +1,6 @@
 // Teams: people of a company under one name.
 import { and, asc, eq, sql } from 'drizzle-orm'
+import { leaveSteps } from '../approvals/leave-steps.ts'
 import { auditRequest } from '../audit/audit.ts'
 import { recorded } from '../audit/change-with-audit.ts'
 import { teamResponse } from '../identity/identity-response.ts'
@@ -72,6 +73,7 @@ export const renameTeam = (context: RouteContext, { team }: TeamRow, { name }: T
 export const deleteTeam = (context: RouteContext, { team }: TeamRow): Promise<void> =>
   changes.delete(context, team.id, async (tx, row) => {
     await refuseTeamAbove(context, tx, row)
+    await leaveSteps(tx, context, { kind: 'team', id: team.id })
     await disown(context, tx, row.team)
     await tx.db.delete(teams).where(eq(teams.id, team.id))
   })
