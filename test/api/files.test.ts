@@ -34,6 +34,18 @@ const get = (id: string, headers: Record<string, string> = {}, token = own.token
   fetch(`${hub.url}/api/v1/files/${id}/download`, { headers: { Authorization: `Bearer ${token}`, ...headers } })
 
 describe('uploads', () => {
+  test('a form without its file is refused by the name of what is missing', async () => {
+    const form = new FormData()
+    form.set('other', 'x')
+    const answer = await fetch(`${hub.url}/api/v1/files`, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${own.token}` },
+      body: form,
+    })
+    const body: Json = await answer.json()
+    expect([answer.status, Object.keys(body.errors)]).toEqual([422, ['file']])
+  })
+
   test('[RES-286] what was uploaded comes back, whole and in ranges, over several sealed blocks', async () => {
     const content = Buffer.concat([bytes('%PDF-1.7\n'), randomBytes(2 * MIB + 4321)])
     const { status, body } = await upload('plan.pdf', content)

@@ -78,7 +78,7 @@ async function readMatcherBody(request: IncomingRequest, code: string): Promise<
   }
 }
 
-/** A form as the JSON body that it stands for. Throws 422 for one that is none. */
+/** A form as the JSON body that it stands for. Throws 422 for one that is none, or without its file. */
 async function readForm(request: IncomingRequest, bytes: Uint8Array): Promise<Readonly<Record<string, unknown>>> {
   const members: Record<string, unknown> = {}
   try {
@@ -95,6 +95,7 @@ async function readForm(request: IncomingRequest, bytes: Uint8Array): Promise<Re
   } catch {
     throw faultsError(new Map([['body', words('form')]]))
   }
+  if (members.content_base64 === undefined) throw faultsError(new Map([['file', words('required')]]))
   return members
 }
 
