@@ -302,6 +302,18 @@ describe('push', () => {
   })
 })
 
+test('a disabled device is sent no test, and its owner is told so', async () => {
+  const person = await hub.user(own.companyId, [])
+  const device = newDevice()
+  const { id } = (await person.call('POST', '/mobile/devices', device.body)).body.data
+  expect((await person.call('PATCH', `/mobile/devices/${id}`, { enabled: false })).status).toBe(200)
+  const refused = await person.call('POST', `/mobile/devices/${id}/test`)
+  expect([refused.status, refused.body.errors]).toEqual([422, { state: ['not possible in state disabled'] }])
+  await person.call('PATCH', `/mobile/devices/${id}`, { enabled: true })
+  expect((await person.call('POST', `/mobile/devices/${id}/test`)).status).toBe(202)
+  await until('it has come', () => device.got().length === 1)
+})
+
 describe('the screens', () => {
   test('[RES-185] [RES-186] [RES-187] the start screen agrees with the rest, and changes can be followed', async () => {
     const tenant = await hub.tenant()

@@ -203,8 +203,9 @@ const testTexts = {
   vi: { title: 'Thử', body: 'Thiết bị này nhận được tin.' },
 } as const
 
-/** Sends a test to a device. Returns the id of the delivery. */
+/** Sends a test to a device. Returns the id of the delivery. Throws 422 for one that nothing is sent to. */
 export async function testDevice({ hub, caller, companyId }: RouteContext, device: Device): Promise<string | null> {
+  if (!device.enabled) throw invalidField('state', 'state_refused', { state: 'disabled' })
   const taken = hub.requestWindows.take(`push test ${caller.user.id}`, TESTS_PER_MINUTE)
   if (!taken.allowed) throw tooManyRequests(taken.retryAfterSeconds)
   const [pushId] = await inTransaction(hub.database.db, tx =>
