@@ -93,12 +93,21 @@ function checkOf({ check, targets }: ConfigUpstream): readonly string[] {
   return check.type === 'none' && targets.length > 1 ? ['check'] : checkWords(check)
 }
 
-function serverLine({ host, port, weight, isBackup }: ConfigTarget, index: number, upstream: ConfigUpstream): string {
+/** The name that a check asks for where TLS needs one: a check has no request whose host it could be. */
+function checkName({ hostnames }: NamedSite): readonly string[] {
+  const name = hostnames.find(each => !each.startsWith('*'))
+  return name === undefined ? [] : [`check-sni ${name}`]
+}
+
+function serverLine(target: ConfigTarget, index: number, site: NamedSite, upstream: ConfigUpstream): string {
+  const { host, port, weight, isBackup } = target
   const { isTls, check } = upstream
+  const checks = checkOf(upstream)
   const words = [
     `  server s${index + 1} ${hostInUrl(host)}:${port}`,
     `weight ${Math.min(weight, WEIGHT_MAX)}`,
-    ...checkOf(upstream),
+    ...checks,
+    ...(isTls && checks.length > 0 ? checkName(site) : []),
     ...(isBackup ? ['backup'] : []),
     ...(isTls ? [`ssl verify none sni ${HOST.replace('hdr', 'req.hdr')}`] : []),
     ...(!isTls && check.type === 'https' ? ['verify none'] : []),
@@ -108,14 +117,15 @@ function serverLine({ host, port, weight, isBackup }: ConfigTarget, index: numbe
   return words.join(' ')
 }
 
-function backendLines({ id, upstream }: NamedSite): string[] {
+function backendLines(site: NamedSite): string[] {
+  const { id, upstream } = site
   const lines = [`backend ${id}`, '  mode http', '  timeout connect 5s', '  timeout server 60s']
   if (upstream === null) return [...lines, '  http-request deny deny_status 503', '']
   // The next try goes to another server at once.
   if (upstream.targets.length > 1) lines.push('  option redispatch 1')
   lines.push(...checkLines(upstream.check))
   if (upstream.path !== '') lines.push(`  http-request set-path ${upstream.path}%[path]`)
-  return [...lines, ...upstream.targets.map((target, index) => serverLine(target, index, upstream)), '']
+  return [...lines, ...upstream.targets.map((target, index) => serverLine(target, index, site, upstream)), '']
 }
 
 export function renderHaproxy(config: ProxyConfig): RenderedConfig {

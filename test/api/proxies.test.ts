@@ -396,6 +396,33 @@ describe('configuration', () => {
     expect(await shown(of)).toMatchObject({ revision: { revision: 2 }, config_stale: false })
     expect((await pull('haproxy', `"${sha256}"`)).status).toBe(200)
   })
+
+  test('the health check of a pool stands in the configuration of the proxy that leads to it', async () => {
+    const device = await made('/load-balancers', { name: `edge ${count++}`, vendor: 'other' })
+    const pool = await made(`/load-balancers/${device.id}/pools`, {
+      name: 'web',
+      health_check: { type: 'http', path: '/ready', expect_status: 204, interval_seconds: 7 },
+      members: [
+        { address: '192.0.2.20', port: 80 },
+        { address: '192.0.2.21', port: 80, backup: true },
+      ],
+    })
+    const of = await proxy({ software: 'haproxy', listen: [{ port: freePort() }], enabled: false })
+    const upstream = { kind: 'lb_pool', id: pool.id }
+    await made(`/proxies/${of.id}/sites`, { hostnames: ['pool.example.com'], upstream })
+    await run(of, 'reload')
+    const textOf = async (format: string) =>
+      (await tenant.call('GET', `/proxies/${of.id}?include=config&format=${format}`)).body.data.config.text
+    const haproxy = await textOf('haproxy')
+    for (const part of [
+      'option httpchk GET /ready',
+      'http-check expect status 204',
+      '192.0.2.20:80 weight 1 check inter 7s',
+    ])
+      expect(haproxy).toContain(part)
+    for (const part of ['health_uri /ready', 'health_status 204', 'health_interval 7s', 'lb_policy first'])
+      expect(await textOf('caddy')).toContain(part)
+  })
 })
 
 describe('the way out', () => {

@@ -167,7 +167,8 @@ describe('the health check of a pool', () => {
     for (const [check, isTls, wanted] of [
       [asked, false, ['option httpchk GET /health?x=1', 'http-check expect status 204', 'timeout check 5s']],
       [{ type: 'https' }, false, ['check inter 10s check-ssl', 'verify none']],
-      [{ type: 'https' }, true, ['check inter 10s check-ssl']],
+      [{ type: 'https' }, true, ['check inter 10s check-ssl check-sni pool.example.com']],
+      [{}, true, ['check check-sni pool.example.com']],
       [{ type: 'tcp' }, false, ['check inter 10s']],
       [{}, false, ['127.0.0.1:8080 weight 1 check\n', '127.0.0.2:8080 weight 1 check\n', 'option redispatch 1']],
     ] as const) {
