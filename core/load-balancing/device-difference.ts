@@ -9,7 +9,8 @@ export type DeviceMember = {
   readonly weight: number
   readonly backup: boolean
   readonly max_connections: number | null
-  readonly admin_state: AdminState
+  /** Null where the device does not tell. */
+  readonly admin_state: AdminState | null
   /** Null where the device itself does not look. */
   readonly observed: MemberState | null
   readonly activeConnections: number | null
@@ -91,11 +92,12 @@ const MEMBER_FIELDS = ['name', 'address', 'port', 'weight', 'backup', 'max_conne
 function memberPair(path: string, known: KnownMember | null, seen: DeviceMember | null): MemberPair {
   const at = `${path}.members.${known?.name ?? seen?.name}`
   if (!known || !seen) return { known, seen, path: at, fields: [] }
+  const isStateTold = seen.admin_state !== null && !known.isPending
   return {
     known,
     seen,
     path: at,
-    fields: fieldsOf(known, seen, known.isPending ? MEMBER_FIELDS : [...MEMBER_FIELDS, 'admin_state']),
+    fields: fieldsOf(known, seen, isStateTold ? [...MEMBER_FIELDS, 'admin_state'] : MEMBER_FIELDS),
   }
 }
 

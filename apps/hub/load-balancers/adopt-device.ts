@@ -34,7 +34,7 @@ const fieldsOf = ({ name, port, weight, backup, max_connections, admin_state }: 
   weight,
   backup,
   max_connections,
-  admin_state,
+  ...(admin_state === null ? {} : { admin_state }),
 })
 
 async function adoptMember(tx: Tx, editor: Editor, poolId: string, { known, seen, fields }: MemberPair) {

@@ -10,8 +10,14 @@ const TIMEOUT_MS = 10_000
 const ANSWER_BYTES_MAX = 16 * 1024 * 1024
 
 type Request = { readonly method?: string; readonly body?: unknown }
-/** Calls a path below the management address. Null: the device has nothing there (404). Throws RunFailed. */
+/**
+ * Calls a path below the management address. Null: the device has nothing there (404). Undefined: its answer is empty.
+ * Throws RunFailed.
+ */
 export type DeviceCall = (path: string, request?: Request) => Promise<unknown>
+
+/** What is no list is not an empty one: a device that is not itself today would seem to have lost everything. */
+export const noList = (): RunFailed => new RunFailed('the device answered no list')
 
 function headersOf({ hub }: Pick<Editor, 'hub'>, { username, password_sealed }: LoadBalancer): Record<string, string> {
   const password = password_sealed ? (hub.sealer.open(password_sealed) ?? '') : ''
@@ -21,7 +27,7 @@ function headersOf({ hub }: Pick<Editor, 'hub'>, { username, password_sealed }: 
 }
 
 function parsed(body: Buffer): unknown {
-  if (body.length === 0) return {}
+  if (body.length === 0) return undefined
   try {
     return parseForeignJson(body)
   } catch {

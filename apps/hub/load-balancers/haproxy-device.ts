@@ -11,7 +11,7 @@ import type {
 import type { AdminState, MemberState } from '../../../core/load-balancing/state-names.ts'
 import { plainAddress } from '../../../core/network/ip-address.ts'
 import { RunFailed } from '../resources/runs.ts'
-import type { DeviceCall } from './device-call.ts'
+import { type DeviceCall, noList } from './device-call.ts'
 
 const ALGORITHMS: Readonly<Record<string, string>> = {
   roundrobin: 'round_robin',
@@ -27,11 +27,17 @@ const WEIGHT_USUAL = 1
 const text = (value: unknown): string => (typeof value === 'string' ? value : '')
 const numberOr = <T>(value: unknown, other: T): number | T => (typeof value === 'number' ? value : other)
 
-/** Version 3 answers lists, version 2 `{data}`; a list of one object with its rows inside is a list of those. */
+/** Version 3 answers lists, version 2 `{data}`. Throws RunFailed. */
 function rowsOf(given: unknown): Unchecked[] {
   const list = isObject(given) ? (given.data ?? given.stats) : given
-  const rows = Array.isArray(list) ? list.filter(isObject) : []
-  return rows.flatMap(row => (Array.isArray(row.stats) ? row.stats.filter(isObject) : [row]))
+  if (!Array.isArray(list) || !list.every(isObject)) throw noList()
+  return list
+}
+
+function namedRowsOf(given: unknown): Unchecked[] {
+  const rows = rowsOf(given)
+  if (!rows.every(row => text(row.name) !== '')) throw noList()
+  return rows
 }
 
 class DataPlane {
@@ -46,8 +52,12 @@ class DataPlane {
     throw new RunFailed('the device has no Data Plane API of version 2 or 3')
   }
 
+  get(path: string): Promise<unknown> {
+    return this.call(`/v${this.version}/services/haproxy/${path}`)
+  }
+
   async list(path: string): Promise<Unchecked[]> {
-    return rowsOf(await this.call(`/v${this.version}/services/haproxy/${path}`))
+    return namedRowsOf(await this.get(path))
   }
 
   /** The path of what belongs to a section. */
@@ -85,7 +95,7 @@ function memberOf(server: Unchecked, runtime: Unchecked | undefined, stats: Stat
       weight: numberOr(server.weight, WEIGHT_USUAL),
       backup: server.backup === 'enabled',
       max_connections: numberOr(server.maxconn, null),
-      admin_state: ADMIN_STATES[text(runtime?.admin_state)] ?? 'enabled',
+      admin_state: ADMIN_STATES[text(runtime?.admin_state)] ?? null,
       observed: observedOf(stats),
       activeConnections: stats.connections,
     },
@@ -94,10 +104,8 @@ function memberOf(server: Unchecked, runtime: Unchecked | undefined, stats: Stat
 
 async function readPool(api: DataPlane, backend: Unchecked, stats: ReadonlyMap<string, Stats>): Promise<DevicePool> {
   const name = text(backend.name)
-  const [servers, runtime] = [
-    await api.list(api.within('configuration', 'backend', name, 'servers')),
-    await api.list(api.within('runtime', 'backend', name, 'servers')),
-  ]
+  const servers = await api.list(api.within('configuration', 'backend', name, 'servers'))
+  const runtime = servers.length === 0 ? [] : await api.list(api.within('runtime', 'backend', name, 'servers'))
   const now = new Map(runtime.map(server => [text(server.name), server]))
   const isEncrypted = servers.length > 0 && servers.every(server => server.ssl === 'enabled')
   const balance = isObject(backend.balance) ? text(backend.balance.algorithm) : 'roundrobin'
@@ -114,7 +122,7 @@ async function readPool(api: DataPlane, backend: Unchecked, stats: ReadonlyMap<s
 
 async function readFrontend(api: DataPlane, frontend: Unchecked): Promise<DeviceVirtualServer[]> {
   const name = text(frontend.name)
-  const binds = await api.list(api.within('configuration', 'frontend', name, 'binds'))
+  const binds = rowsOf(await api.get(api.within('configuration', 'frontend', name, 'binds')))
   return binds.flatMap(({ address, port, ssl }) => {
     if (typeof port !== 'number') return []
     const given = plainAddress(text(address).replace(/^\[|\]$/g, ''))
@@ -131,7 +139,10 @@ async function readFrontend(api: DataPlane, frontend: Unchecked): Promise<Device
 }
 
 async function statsOf(api: DataPlane): Promise<Map<string, Stats>> {
-  const rows = await api.list('stats/native?type=server')
+  // Version 2 answers a list for each process.
+  const rows = rowsOf(await api.get('stats/native?type=server')).flatMap(row =>
+    Array.isArray(row.stats) ? rowsOf(row) : [row],
+  )
   return new Map(
     rows.flatMap(({ name, backend_name, stats }) => {
       const own: Unchecked = isObject(stats) ? stats : {}
@@ -156,7 +167,10 @@ export async function readHaproxy(call: DeviceCall): Promise<DeviceView> {
 export async function writeHaproxy(call: DeviceCall, pool: string, member: string, state: AdminState): Promise<void> {
   const api = await DataPlane.of(call)
   const list = api.within('runtime', 'backend', pool, 'servers')
-  const stateNow = async () => (await api.list(list)).find(server => server.name === member)?.admin_state
+  const stateNow = async () => {
+    const servers = await api.get(list)
+    return servers === null ? undefined : namedRowsOf(servers).find(server => server.name === member)?.admin_state
+  }
   const before = await stateNow()
   if (before === undefined) throw new RunFailed(`the device has no server ${pool}/${member}`)
   if (before === WORDS[state]) return

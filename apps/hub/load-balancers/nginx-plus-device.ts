@@ -5,7 +5,7 @@ import type { DeviceMember, DevicePool, DeviceView } from '../../../core/load-ba
 import type { AdminState, MemberState } from '../../../core/load-balancing/state-names.ts'
 import { plainAddress } from '../../../core/network/ip-address.ts'
 import { RunFailed } from '../resources/runs.ts'
-import type { DeviceCall } from './device-call.ts'
+import { type DeviceCall, noList } from './device-call.ts'
 
 const API = '/api/9'
 const AREAS = ['http', 'stream'] as const
@@ -20,8 +20,12 @@ const STATES: Readonly<Record<string, MemberState>> = {
 }
 const ADMIN_STATES: Readonly<Record<string, AdminState>> = { draining: 'draining', down: 'disabled' }
 
-const peersOf = (upstream: unknown): Unchecked[] =>
-  isObject(upstream) && Array.isArray(upstream.peers) ? upstream.peers.filter(isObject) : []
+/** Throws RunFailed for what is no upstream. */
+function peersOf(upstream: unknown): Unchecked[] {
+  const peers = isObject(upstream) ? upstream.peers : null
+  if (!Array.isArray(peers) || !peers.every(peer => isObject(peer) && typeof peer.server === 'string')) throw noList()
+  return peers
+}
 
 function memberOf(peer: Unchecked): DeviceMember[] {
   const [, host = '', port] = /^(.*):(\d+)$/.exec(String(peer.server)) ?? []
@@ -42,21 +46,26 @@ function memberOf(peer: Unchecked): DeviceMember[] {
   ]
 }
 
-async function upstreamsOf(call: DeviceCall, area: Area): Promise<Unchecked> {
+/** The peers of each upstream; none where NGINX has no such area, of which it answers 404. Throws RunFailed. */
+async function upstreamsOf(call: DeviceCall, area: Area): Promise<ReadonlyMap<string, Unchecked[]>> {
   const given = await call(`${API}/${area}/upstreams`)
-  return isObject(given) ? given : {}
+  if (given === null) return new Map()
+  if (!isObject(given)) throw noList()
+  return new Map(Object.entries(given).map(([name, upstream]) => [name, peersOf(upstream)]))
 }
 
 export async function readNginxPlus(call: DeviceCall): Promise<DeviceView> {
-  if ((await call(`${API}/nginx`)) === null) throw new RunFailed('the device has no API of version 9')
+  const about = await call(`${API}/nginx`)
+  if (about === null) throw new RunFailed('the device has no API of version 9')
+  if (!isObject(about) || typeof about.version !== 'string') throw noList()
   const pools: DevicePool[] = []
   for (const area of AREAS)
-    for (const [name, upstream] of Object.entries(await upstreamsOf(call, area)))
+    for (const [name, peers] of await upstreamsOf(call, area))
       pools.push({
         name,
         protocol: area === 'http' ? 'http' : null,
         algorithm: null,
-        members: peersOf(upstream).flatMap(memberOf),
+        members: peers.flatMap(memberOf),
       })
   return { pools, virtualServers: null }
 }
@@ -66,9 +75,8 @@ const isInState = (peer: Unchecked, state: AdminState): boolean =>
 
 async function findPeer(call: DeviceCall, pool: string, member: string) {
   for (const area of AREAS) {
-    const peer = peersOf((await upstreamsOf(call, area))[pool]).find(
-      each => each.name === member || each.server === member,
-    )
+    const peers = (await upstreamsOf(call, area)).get(pool)
+    const peer = peers?.find(each => each.name === member || each.server === member)
     if (peer) return { area, peer }
   }
   throw new RunFailed(`the device has no server ${pool}/${member}`)
