@@ -5,7 +5,8 @@ import type { AdminState, MemberState } from './state-names.ts'
 export type DeviceMember = {
   readonly name: string
   readonly address: string
-  readonly port: number
+  /** Null where the device has none. */
+  readonly port: number | null
   readonly weight: number
   readonly backup: boolean
   readonly max_connections: number | null
@@ -26,7 +27,8 @@ export type DevicePool = {
 export type DeviceVirtualServer = {
   readonly name: string
   readonly address: string
-  readonly port: number
+  /** Null where it listens at no port. */
+  readonly port: number | null
   readonly protocol: string
   /** The name of the pool. */
   readonly pool: string | null
@@ -106,7 +108,7 @@ function poolPair(known: KnownPool | null, seen: DevicePool | null): PoolPair {
   const members = pairsOf<KnownMember, DeviceMember>(
     known?.members ?? [],
     seen?.members ?? [],
-    (one, other) => one.address === other.address && one.port === other.port,
+    (one, other) => one.address === other.address && (other.port === null || one.port === other.port),
   ).map(([one, other]) => memberPair(path, one, other))
   const names = (['protocol', 'algorithm'] as const).filter(name => seen !== null && seen[name] !== null)
   return { known, seen, path, members, fields: known && seen ? fieldsOf(known, seen, names) : [] }

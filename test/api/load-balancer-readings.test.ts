@@ -1,6 +1,6 @@
 // What is made of the answers of load balancers: of those that are no lists, of what the hub cannot keep, of settings
 // that stand elsewhere, and of servers that share a name.
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
 import { dataPlaneResponses, type JsonDevice, nginxPlusResponses, startJsonDevice } from '../support/json-device.ts'
 import { until } from '../support/until.ts'
 import { type Json, type Tenant, TestHub } from './hub-harness.ts'
@@ -12,9 +12,12 @@ let count = 0
 
 beforeAll(async () => {
   hub = await TestHub.start({ 'outbound.allowed_ranges': ['127.0.0.0/8'] })
-  tenant = await hub.tenant()
 })
 afterAll(() => hub.stop())
+// A company reads its devices so often a minute.
+beforeEach(async () => {
+  tenant = await hub.tenant()
+})
 
 async function made(path: string, body: Json): Promise<Json> {
   const answer = await tenant.call('POST', path, body)
@@ -50,6 +53,7 @@ async function poolsOf(of: Json): Promise<Json[]> {
   const pools: Json[] = await got(`/load-balancers/${of.id}/pools`)
   return Promise.all(pools.map(pool => got(`/load-balancers/${of.id}/pools/${pool.id}`)))
 }
+const serversOf = (of: Json): Promise<Json[]> => got(`/load-balancers/${of.id}/virtual-servers`)
 async function withDevice(
   answers: Record<string, unknown>,
   act: (device: JsonDevice) => Promise<void>,
@@ -127,5 +131,141 @@ test('[RES-077] [R-024] NGINX Plus without an area has no upstreams there; what 
       [http.replace('http', 'stream')]: undefined,
     }
     expect((await synced(of)).result).toMatchObject({ removed: 2, unchanged: 2 })
+  })
+})
+
+const bind = (name: string, address: string, port: number | null) => server(name, address, port)
+
+test('[R-024] binds of one frontend at one port are virtual servers of their own, named by their addresses', async () => {
+  const binds = [
+    bind('v4', '*', 443),
+    bind('v6', '::', 443),
+    bind('plain', '', 80),
+    bind('one', 'ipv4@10.9.9.9', 8443),
+    bind('two', '10.9.9.10', 8443),
+    bind('six', 'ipv6@', 81),
+  ]
+  const answers = dataPlaneResponses({
+    backends: [{ name: 'web', mode: 'http', servers: [] }],
+    frontends: [{ name: 'www', mode: 'http', default_backend: 'web', binds }],
+  })
+  await withDevice(answers, async device => {
+    const of = await haproxyOf(device)
+    expect((await synced(of)).result).toMatchObject({ created: 7, skipped: [] })
+    expect((await serversOf(of)).map(({ name, address, port }) => [name, address, port]).sort()).toEqual([
+      ['www:0.0.0.0:443', '0.0.0.0', 443],
+      ['www:10.9.9.10:8443', '10.9.9.10', 8443],
+      ['www:10.9.9.9:8443', '10.9.9.9', 8443],
+      ['www:80', '0.0.0.0', 80],
+      ['www:81', '::', 81],
+      ['www:[::]:443', '::', 443],
+    ])
+    expect((await synced(of)).result).toMatchObject({ created: 0, updated: 0, removed: 0, unchanged: 7 })
+  })
+})
+
+test('[R-024] what the hub cannot keep is left out and said, and all else is taken over', async () => {
+  const answers = dataPlaneResponses({
+    backends: [
+      { name: 'web', mode: 'http', servers: ['a', 'A', 'b'].map((name, at) => server(name, `10.0.0.${at + 1}`)) },
+      {
+        name: 'api',
+        mode: 'http',
+        servers: [server('a', '10.0.0.1'), server('b', '10.0.0.1'), server('c', 'unix@/x', null)],
+      },
+      { name: 'x'.repeat(256), mode: 'http', servers: [server('a', '10.0.0.1')] },
+    ],
+    frontends: [
+      { name: 'named', default_backend: 'api', binds: [bind('x', 'www.example.com', 80)] },
+      {
+        name: 'www',
+        mode: 'http',
+        default_backend: 'web',
+        binds: [bind('x', '10.9.9.9', 80), bind('y', '/run/x.sock', null)],
+      },
+    ],
+  })
+  await withDevice(answers, async device => {
+    const of = await haproxyOf(device)
+    const { state, result } = await synced(of)
+    expect([state, result.created, result.skipped.map((each: Json) => each.text).sort()]).toEqual([
+      'done',
+      6,
+      [
+        'pools.api.members.b',
+        'pools.api.members.c',
+        'pools.web.members.A',
+        `pools.${'x'.repeat(256)}`,
+        `pools.${'x'.repeat(256)}.members.a`,
+        'virtual_servers.named',
+        'virtual_servers.www:/run/x.sock',
+      ].sort(),
+    ])
+    expect(result.skipped).toContainEqual({
+      text: 'pools.api.members.b',
+      reason: 'port: the pool has this address and port already',
+    })
+    expect((await poolsOf(of)).map(({ name, members }) => [name, members.map((each: Json) => each.name)])).toEqual([
+      ['api', ['a']],
+      ['web', ['a', 'b']],
+    ])
+    expect((await serversOf(of)).map(({ name, address }) => [name, address])).toEqual([['www:80', '10.9.9.9']])
+    expect((await synced(of)).result).toMatchObject({ created: 0, updated: 0, removed: 0, unchanged: 6 })
+    const { drift } = await got(`/load-balancers/${of.id}`)
+    expect(drift.map((each: Json) => each.field)).toContain('pools.web.members.A')
+  })
+})
+
+test('[R-024] a server that lost its port is no server that went: its member stays, and the difference is said', async () => {
+  const withPort = (port: number | null) =>
+    dataPlaneResponses({
+      backends: [
+        { name: 'web', mode: 'http', servers: [server('a', '10.0.0.1', port), server('new', '10.0.0.2', port)] },
+      ],
+    })
+  await withDevice(withPort(80), async device => {
+    const of = await haproxyOf(device)
+    await synced(of)
+    const [{ id, members }] = await poolsOf(of)
+    // People call it otherwise than the device does.
+    await tenant.call('PATCH', `/load-balancers/${of.id}/pools/${id}/members/${members[1].id}`, { name: 'old' })
+    device.answers = withPort(null)
+    const { state, result } = await synced(of)
+    expect([state, result]).toMatchObject([
+      'done',
+      {
+        created: 0,
+        removed: 0,
+        skipped: [
+          { text: 'pools.web.members.a', reason: 'port: is required' },
+          { text: 'pools.web.members.old', reason: 'port: is required' },
+        ],
+      },
+    ])
+    expect(result.differences).toContainEqual({ field: 'pools.web.members.a.port', intended: 80, actual: null })
+    expect((await poolsOf(of))[0]?.members.map(({ name, port }: Json) => [name, port])).toEqual([
+      ['a', 80],
+      ['old', 80],
+    ])
+  })
+})
+
+test('[R-024] servers that hand on their addresses are all taken over', async () => {
+  const at = (...addresses: string[]) =>
+    dataPlaneResponses({
+      backends: [
+        { name: 'web', mode: 'http', servers: addresses.map((address, index) => server(`s${index}`, address)) },
+      ],
+    })
+  await withDevice(at('10.0.0.1', '10.0.0.2', '10.0.0.3'), async device => {
+    const of = await haproxyOf(device)
+    await synced(of)
+    device.answers = at('10.0.0.2', '10.0.0.3', '10.0.0.4')
+    expect((await synced(of)).result).toMatchObject({ updated: 3, skipped: [] })
+    expect((await poolsOf(of))[0]?.members.map((each: Json) => each.address)).toEqual([
+      '10.0.0.2',
+      '10.0.0.3',
+      '10.0.0.4',
+    ])
   })
 })

@@ -6,8 +6,7 @@ import type { RecordType } from '../../../core/dns/record-value.ts'
 import { TTL_MAX, writeZoneFile } from '../../../core/dns/zone-file.ts'
 import type { Unchecked } from '../../../core/json-object.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
-import { ApiError } from '../platform/http/api-error.ts'
-import { render } from '../platform/http/api-texts.ts'
+import { ApiError, faultText } from '../platform/http/api-error.ts'
 import type { Editor } from '../resources/editor.ts'
 import type { KindInfo } from '../resources/kind-info.ts'
 import { RunFailed } from '../resources/runs.ts'
@@ -93,9 +92,7 @@ function unfitReason({ name, ttl, unreadable }: RecordSet, value: string, zoneNa
 /** The error of a request, as that of a run. */
 function runError(error: unknown): unknown {
   if (!(error instanceof ApiError)) return error
-  const [first] = Object.entries(error.more.errors ?? {})
-  const text = render(first?.[1][0] ?? error.text, 'en')
-  return new RunFailed(first ? `${first[0]}: ${text}` : text)
+  return new RunFailed(faultText(error))
 }
 
 /** Takes over what the server has, as a zone file that is merged; what the zone cannot keep is named. */

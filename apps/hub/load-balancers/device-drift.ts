@@ -29,6 +29,8 @@ const DIFFERENCES_SHOWN = 200
 const INTERVALS_OF_HEALTH = 3
 
 type Compared = ReturnType<typeof compareDevice>
+/** Why parts of a device were left out. */
+type LeftOut = ReadonlyMap<unknown, string>
 
 async function knownPools(db: Executor, device: LoadBalancer): Promise<KnownPool[]> {
   const pools = await db.execute<Omit<KnownPool, 'members'>>(sql`
@@ -114,8 +116,19 @@ async function noteSync(tx: Tx, info: KindInfo, device: LoadBalancer, now: Date,
 const compareNow = async (db: Executor, device: LoadBalancer, view: DeviceView): Promise<Compared> =>
   compareDevice(await knownPools(db, device), await knownVirtualServers(db, device), view)
 
-function countsOf(compared: Compared) {
-  const pairs = [...compared.pools, ...membersOf(compared), ...compared.virtualServers]
+const pairsOf = (compared: Compared) => [...compared.pools, ...membersOf(compared), ...compared.virtualServers]
+
+/** What the hub cannot keep of a device, and why. */
+const skippedOf = (compared: Compared, leftOut: LeftOut) =>
+  pairsOf(compared)
+    .flatMap(pair => {
+      const reason = leftOut.get(pair)
+      return reason === undefined ? [] : [{ text: pair.path, reason }]
+    })
+    .slice(0, DIFFERENCES_SHOWN)
+
+function countsOf(compared: Compared, leftOut: LeftOut) {
+  const pairs = pairsOf(compared).filter(pair => !leftOut.has(pair))
   const many = (isOne: (pair: (typeof pairs)[number]) => boolean): number => pairs.filter(isOne).length
   return {
     created: many(pair => pair.known === null),
@@ -124,6 +137,7 @@ function countsOf(compared: Compared) {
     unchanged: many(pair => pair.known !== null && pair.seen !== null && pair.fields.length === 0),
   }
 }
+const NOTHING_LEFT_OUT: LeftOut = new Map()
 const NOTHING = { created: 0, updated: 0, removed: 0 }
 
 /** Reads a device; the result of its run. Throws RunFailed. */
@@ -143,15 +157,15 @@ async function syncDevice(editor: Editor, device: LoadBalancer, info: KindInfo, 
     // Two runs of a device, and a person beside them, go one after the other.
     await tx.db.execute(sql`select 1 from load_balancers where id = ${device.id} for no key update`)
     const before = await compareNow(tx.db, device, view)
-    if (applies) await adoptDevice(tx, editor, device, before)
+    const leftOut = applies ? await adoptDevice(tx, editor, device, before) : NOTHING_LEFT_OUT
     const after = applies ? await compareNow(tx.db, device, view) : before
     await storeObservations(tx, companyId, after, now)
     await storeDrift(tx, info, device, after)
     await noteSync(tx, info, device, now, null)
     await judgePools(tx, editor, lbPoolKind.info, null)
-    const counts = countsOf(before)
+    const counts = countsOf(before, leftOut)
     return {
-      ...(applies ? counts : { ...NOTHING, unchanged: counts.unchanged }),
+      ...(applies ? { ...counts, skipped: skippedOf(before, leftOut) } : { ...NOTHING, unchanged: counts.unchanged }),
       differences: differencesOf(before).slice(0, DIFFERENCES_SHOWN),
     }
   })

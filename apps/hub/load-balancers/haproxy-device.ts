@@ -84,22 +84,28 @@ function observedOf({ status }: Stats): MemberState | null {
   return status.startsWith('DOWN') ? 'down' : null
 }
 
-function memberOf(server: Unchecked, runtime: Unchecked | undefined, stats: Stats): DeviceMember[] {
-  const { port, address } = server
-  if (typeof port !== 'number') return []
-  return [
-    {
-      name: text(server.name),
-      address: plainAddress(text(address).toLowerCase()),
-      port,
-      weight: numberOr(server.weight, WEIGHT_USUAL),
-      backup: server.backup === 'enabled',
-      max_connections: numberOr(server.maxconn, null),
-      admin_state: ADMIN_STATES[text(runtime?.admin_state)] ?? null,
-      observed: observedOf(stats),
-      activeConnections: stats.connections,
-    },
-  ]
+/** Before an address may stand of which kind it is; one of IPv6 may stand in brackets. */
+const addressOf = (given: unknown): string =>
+  plainAddress(
+    text(given)
+      .toLowerCase()
+      .replace(/^ipv[46]@/, '')
+      .replace(/^\[|\]$/g, ''),
+  )
+
+function memberOf(server: Unchecked, runtime: Unchecked | undefined, stats: Stats): DeviceMember {
+  return {
+    name: text(server.name),
+    address: addressOf(server.address),
+    port: numberOr(server.port, null),
+    weight: numberOr(server.weight, WEIGHT_USUAL),
+    backup: server.backup === 'enabled',
+    // 0 is no limit.
+    max_connections: numberOr(server.maxconn, null) || null,
+    admin_state: ADMIN_STATES[text(runtime?.admin_state)] ?? null,
+    observed: observedOf(stats),
+    activeConnections: stats.connections,
+  }
 }
 
 async function readPool(api: DataPlane, backend: Unchecked, stats: ReadonlyMap<string, Stats>): Promise<DevicePool> {
@@ -113,29 +119,38 @@ async function readPool(api: DataPlane, backend: Unchecked, stats: ReadonlyMap<s
     name,
     protocol: backend.mode === 'http' ? (isEncrypted ? 'https' : 'http') : 'tcp',
     algorithm: ALGORITHMS[balance] ?? null,
-    members: servers.flatMap(server => {
+    members: servers.map(server => {
       const own = text(server.name)
       return memberOf(server, now.get(own), stats.get(`${name} ${own}`) ?? { status: '', connections: null })
     }),
   }
 }
 
+/** `*`, and nothing at all, is every address. */
+function listeningAt({ address }: Unchecked): string {
+  const own = addressOf(address)
+  if (own !== '' && own !== '*') return own
+  return text(address).startsWith('ipv6@') ? '::' : '0.0.0.0'
+}
+
+/** What tells a bind of a frontend from its others: its port, where that is enough. */
+function placeOf(bind: Unchecked, binds: readonly Unchecked[]): string {
+  const [address, port] = [listeningAt(bind), numberOr(bind.port, null)]
+  if (port === null) return address
+  if (binds.filter(each => each.port === port).length === 1) return String(port)
+  return `${address.includes(':') ? `[${address}]` : address}:${port}`
+}
+
 async function readFrontend(api: DataPlane, frontend: Unchecked): Promise<DeviceVirtualServer[]> {
   const name = text(frontend.name)
   const binds = rowsOf(await api.get(api.within('configuration', 'frontend', name, 'binds')))
-  return binds.flatMap(({ address, port, ssl }) => {
-    if (typeof port !== 'number') return []
-    const given = plainAddress(text(address).replace(/^\[|\]$/g, ''))
-    return [
-      {
-        name: binds.length === 1 ? name : `${name}:${port}`,
-        address: given === '' || given === '*' ? '0.0.0.0' : given,
-        port,
-        protocol: frontend.mode === 'http' ? (ssl === true ? 'https' : 'http') : 'tcp',
-        pool: text(frontend.default_backend) || null,
-      },
-    ]
-  })
+  return binds.map(bind => ({
+    name: binds.length === 1 ? name : `${name}:${placeOf(bind, binds)}`,
+    address: listeningAt(bind),
+    port: numberOr(bind.port, null),
+    protocol: frontend.mode === 'http' ? (bind.ssl === true ? 'https' : 'http') : 'tcp',
+    pool: text(frontend.default_backend) || null,
+  }))
 }
 
 async function statsOf(api: DataPlane): Promise<Map<string, Stats>> {

@@ -27,24 +27,25 @@ function peersOf(upstream: unknown): Unchecked[] {
   return peers
 }
 
-function memberOf(peer: Unchecked): DeviceMember[] {
-  const [, host = '', port] = /^(.*):(\d+)$/.exec(String(peer.server)) ?? []
-  if (port === undefined) return []
-  const name = typeof peer.name === 'string' ? peer.name : String(peer.server)
-  return [
-    {
-      name,
-      address: plainAddress(host.replace(/^\[|\]$/g, '').toLowerCase()),
-      port: Number(port),
-      weight: typeof peer.weight === 'number' ? peer.weight : 1,
-      backup: peer.backup === true,
-      max_connections: typeof peer.max_conns === 'number' && peer.max_conns > 0 ? peer.max_conns : null,
-      admin_state: ADMIN_STATES[String(peer.state)] ?? 'enabled',
-      observed: STATES[String(peer.state)] ?? null,
-      activeConnections: typeof peer.active === 'number' ? peer.active : null,
-    },
-  ]
+/** A socket has no port. */
+function endpointOf({ server }: Unchecked) {
+  const [, host = String(server), port] = /^(.*):(\d+)$/.exec(String(server)) ?? []
+  return {
+    address: plainAddress(host.replace(/^\[|\]$/g, '').toLowerCase()),
+    port: port === undefined ? null : Number(port),
+  }
 }
+
+const memberOf = (peer: Unchecked): DeviceMember => ({
+  name: typeof peer.name === 'string' ? peer.name : String(peer.server),
+  ...endpointOf(peer),
+  weight: typeof peer.weight === 'number' ? peer.weight : 1,
+  backup: peer.backup === true,
+  max_connections: typeof peer.max_conns === 'number' && peer.max_conns > 0 ? peer.max_conns : null,
+  admin_state: ADMIN_STATES[String(peer.state)] ?? 'enabled',
+  observed: STATES[String(peer.state)] ?? null,
+  activeConnections: typeof peer.active === 'number' ? peer.active : null,
+})
 
 /** The peers of each upstream; none where NGINX has no such area, of which it answers 404. Throws RunFailed. */
 async function upstreamsOf(call: DeviceCall, area: Area): Promise<ReadonlyMap<string, Unchecked[]>> {
@@ -65,7 +66,7 @@ export async function readNginxPlus(call: DeviceCall): Promise<DeviceView> {
         name,
         protocol: area === 'http' ? 'http' : null,
         algorithm: null,
-        members: peers.flatMap(memberOf),
+        members: peers.map(memberOf),
       })
   return { pools, virtualServers: null }
 }

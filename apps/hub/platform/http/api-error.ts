@@ -1,5 +1,5 @@
 // An error that becomes a response. Any code below a route may throw it; respond.ts turns it into the response.
-import { type TextKey, type Words, words } from './api-texts.ts'
+import { render, type TextKey, type Words, words } from './api-texts.ts'
 
 /** The `reason` member of user-facing errors (decisions G-06, R-005). */
 type Reason =
@@ -39,6 +39,13 @@ export class ApiError extends Error {
   withCode(code: string): ApiError {
     return new ApiError(this.status, code, this.text, this.more)
   }
+}
+
+/** The first fault of an error, for the record of a run: `port: is required`. */
+export function faultText({ more, text }: ApiError): string {
+  const [first] = Object.entries(more.errors ?? {})
+  const said = render(first?.[1][0] ?? text, 'en')
+  return first ? `${first[0]}: ${said}` : said
 }
 
 export const notFound = (): ApiError => new ApiError(404, 'not_found', words('not_found'))
