@@ -29,7 +29,8 @@ export type DeviceVirtualServer = {
   readonly address: string
   /** Null where it listens at no port. */
   readonly port: number | null
-  readonly protocol: string
+  /** Null where the device does not tell. */
+  readonly protocol: string | null
   /** The name of the pool. */
   readonly pool: string | null
 }
@@ -114,6 +115,11 @@ function poolPair(known: KnownPool | null, seen: DevicePool | null): PoolPair {
   return { known, seen, path, members, fields: known && seen ? fieldsOf(known, seen, names) : [] }
 }
 
+const virtualServerFields = ({ protocol }: DeviceVirtualServer): string[] => [
+  ...['name', 'address', 'port', 'pool'],
+  ...(protocol === null ? [] : ['protocol']),
+]
+
 /** Everything that either side has, side by side. */
 export function compareDevice(
   pools: readonly KnownPool[],
@@ -135,7 +141,7 @@ export function compareDevice(
       known,
       seen,
       path: `virtual_servers.${known?.name ?? seen?.name}`,
-      fields: known && seen ? fieldsOf(known, seen, ['name', 'address', 'port', 'protocol', 'pool']) : [],
+      fields: known && seen ? fieldsOf(known, seen, virtualServerFields(seen)) : [],
     })),
   }
 }

@@ -96,7 +96,7 @@ test('[RES-077] [R-024] a device that answers no list has not lost everything: t
       [`${root}/configuration/frontends/www/binds`, undefined],
       [`${root}/runtime/backends/web/servers`, undefined],
     ]
-    for (const [path, answer] of odd.filter(([given]) => !/info|defaults/.test(given))) {
+    for (const [path, answer] of odd.filter(([given]) => given !== '/v3/info')) {
       device.answers = { ...whole, [path]: answer }
       expect([path, answer, await synced(of)]).toMatchObject([
         path,
@@ -268,4 +268,83 @@ test('[R-024] servers that hand on their addresses are all taken over', async ()
       '10.0.0.4',
     ])
   })
+})
+
+test('[R-024] mode and balance that stand in defaults are those of the sections that have them', async () => {
+  const named = (name: string, more: object = {}) => ({ name, servers: [server('a', '10.0.0.1')], ...more })
+  const front = (name: string, port: number, more: object = {}) => ({
+    name,
+    binds: [{ address: '10.9.9.9', port, ssl: true }],
+    ...more,
+  })
+  const leastconn = { balance: { algorithm: 'leastconn' } }
+  const configured = {
+    defaults: [
+      { name: 'base', mode: 'http', ...leastconn },
+      { name: 'derived', from: 'base', balance: { algorithm: 'source' } },
+      { name: 'bare' },
+    ],
+    backends: [
+      named('a', { from: 'base' }),
+      named('b', { from: 'derived' }),
+      named('c', { from: 'base', mode: 'tcp', balance: { algorithm: 'random' } }),
+      named('d', { from: 'bare' }),
+      named('e'),
+    ],
+    frontends: [front('f', 443, { from: 'base' }), front('g', 444, { from: 'bare' }), front('h', 445)],
+  }
+  await withDevice(dataPlaneResponses(configured), async device => {
+    const of = await haproxyOf(device)
+    // Where several could be meant, the record of people stands.
+    await made(`/load-balancers/${of.id}/pools`, { name: 'e', protocol: 'https', algorithm: 'source_hash' })
+    await synced(of)
+    expect((await poolsOf(of)).map(({ name, protocol, algorithm }) => [name, protocol, algorithm])).toEqual([
+      ['a', 'http', 'least_connections'],
+      ['b', 'http', 'source_hash'],
+      ['c', 'tcp', 'random'],
+      ['d', 'tcp', 'round_robin'],
+      ['e', 'https', 'source_hash'],
+    ])
+    const [, , h] = await serversOf(of)
+    const path = `/load-balancers/${of.id}/virtual-servers/${h?.id}`
+    await tenant.call('PATCH', path, { protocol: 'https' })
+    expect((await synced(of)).result).toMatchObject({ updated: 0, differences: [] })
+    expect((await serversOf(of)).map(({ name, protocol }) => [name, protocol])).toEqual([
+      ['f', 'https'],
+      ['g', 'tcp'],
+      ['h', 'https'],
+    ])
+    // The only ones are meant also where nobody names them; without any, HAProxy has its own.
+    for (const [defaults, expected] of [
+      [[{ name: 'unnamed_defaults_1', mode: 'http', ...leastconn }], ['http', 'least_connections']],
+      [[], ['tcp', 'round_robin']],
+    ] as const) {
+      device.answers = dataPlaneResponses({ defaults, backends: [named('e')] })
+      await synced(of)
+      expect((await poolsOf(of)).map(({ protocol, algorithm }) => [protocol, algorithm])).toEqual([[...expected]])
+    }
+  })
+})
+
+test('[R-024] version 2 has defaults by name, and before that one section without a name', async () => {
+  const section = { mode: 'http', balance: { algorithm: 'leastconn' } }
+  const root = '/v2/services/haproxy'
+  const common = {
+    '/v2/info': { api: {} },
+    [`${root}/stats/native?type=server`]: [{ runtimeAPI: '/run/x', stats: [] }],
+    [`${root}/configuration/frontends`]: { _version: 1, data: [] },
+    [`${root}/configuration/backends`]: { _version: 1, data: [{ name: 'web' }] },
+    [`${root}/configuration/servers?backend=web`]: { _version: 1, data: [] },
+  }
+  for (const [part, data, expected] of [
+    ['named_defaults', [{ name: 'unnamed_defaults_1', ...section }], ['http', 'least_connections']],
+    ['defaults', section, ['http', 'least_connections']],
+    ['none', null, ['https', 'random']],
+  ] as const)
+    await withDevice({ ...common, [`${root}/configuration/${part}`]: { _version: 1, data } }, async device => {
+      const of = await haproxyOf(device)
+      await made(`/load-balancers/${of.id}/pools`, { name: 'web', protocol: 'https', algorithm: 'random' })
+      expect(await synced(of)).toMatchObject({ state: 'done' })
+      expect((await poolsOf(of)).map(({ protocol, algorithm }) => [protocol, algorithm])).toEqual([[...expected]])
+    })
 })

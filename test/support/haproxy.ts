@@ -62,6 +62,9 @@ const rowsOf = (table: string, separator: string): Record<string, string>[] => {
   return lines.map(line => Object.fromEntries(line.split(separator).map((value, index) => [names[index] ?? '', value])))
 }
 
+/** What the API calls a section of defaults without a name. */
+const DEFAULTS = 'unnamed_defaults_1'
+
 const MAINTENANCE_BITS = 0x07
 const DRAIN_BITS = 0x18
 const adminState = (bits: number): string => (bits & MAINTENANCE_BITS ? 'maint' : bits & DRAIN_BITS ? 'drain' : 'ready')
@@ -89,10 +92,11 @@ async function answerOf(path: string, setup: Setup, ask: HaproxyOfTest['ask'], b
     }))
     return server ? servers.find(each => each.name === server) : servers
   }
+  if (section === 'defaults') return [{ name: DEFAULTS, mode: 'http' }]
   if (section === 'frontends' && part === 'binds')
     return setup.frontends.filter(each => each.name === name).map(({ port }) => ({ address: '127.0.0.1', port }))
   if (section === 'frontends')
-    return setup.frontends.map(each => ({ name: each.name, mode: 'http', default_backend: each.pool }))
+    return setup.frontends.map(each => ({ name: each.name, from: DEFAULTS, default_backend: each.pool }))
   if (part === 'servers')
     return (setup.pools[name ?? ''] ?? []).map(each => ({
       name: each.name,
@@ -102,7 +106,7 @@ async function answerOf(path: string, setup: Setup, ask: HaproxyOfTest['ask'], b
       ...(each.backup ? { backup: 'enabled' } : {}),
     }))
   return section === 'backends'
-    ? Object.keys(setup.pools).map(each => ({ name: each, mode: 'http', balance: { algorithm: 'leastconn' } }))
+    ? Object.keys(setup.pools).map(each => ({ name: each, from: DEFAULTS, balance: { algorithm: 'leastconn' } }))
     : null
 }
 
@@ -111,6 +115,7 @@ function pathOf(url: URL, version: number): string {
   const path = url.pathname.replace(`/v${version}/services/haproxy/`, '')
   if (version === 3) return path
   const [area = '', list = '', ...one] = path.split('/')
+  if (list === 'named_defaults') return `${area}/defaults`
   for (const section of ['backend', 'frontend']) {
     const parent = url.searchParams.get(section)
     if (parent !== null) return [area, `${section}s`, parent, list, ...one].join('/')

@@ -133,7 +133,8 @@ async function adoptVirtualServer(
 ): Promise<void> {
   if (seen === null) return
   const { name, address, port, protocol, pool } = seen
-  const given = { name, address, port, protocol, pool_id: pool === null ? null : (pools.get(pool) ?? null) }
+  const poolId = pool === null ? null : (pools.get(pool) ?? null)
+  const given = { name, address, port, ...(protocol === null ? {} : { protocol }), pool_id: poolId }
   const values = await parseForm(virtualServerKind, known ? 'change' : 'create', given)
   if (known) await updateResource(tx, virtualServerKind, editor, known.id, values, IMPORT)
   else await insertResource(tx, virtualServerKind, editor, values, { ...IMPORT, parentId: device.id })

@@ -40,6 +40,31 @@ function namedRowsOf(given: unknown): Unchecked[] {
   return rows
 }
 
+type Defaults = readonly Unchecked[]
+const modeOf = ({ mode }: Unchecked): string => text(mode)
+const balanceOf = ({ balance }: Unchecked): string => (isObject(balance) ? text(balance.algorithm) : '')
+
+/** A setting of a section, or of the defaults that it has by `from`; null where it is not told which those are. */
+function settingOf(
+  section: Unchecked,
+  defaults: Defaults | null,
+  read: (section: Unchecked) => string,
+  usual: string,
+): string | null {
+  const asked = new Set<Unchecked>()
+  let at: Unchecked | undefined = section
+  while (at !== undefined && !asked.has(at)) {
+    asked.add(at)
+    const own = read(at)
+    if (own !== '') return own
+    const from: string = text(at.from)
+    // Defaults have others behind them only where they name them, and a section the only ones also where it does not.
+    if (from === '' && (at !== section || defaults?.length === 0)) return usual
+    at = from === '' && defaults?.length === 1 ? defaults[0] : defaults?.find(each => each.name === from)
+  }
+  return null
+}
+
 class DataPlane {
   private constructor(
     private readonly call: DeviceCall,
@@ -58,6 +83,16 @@ class DataPlane {
 
   async list(path: string): Promise<Unchecked[]> {
     return namedRowsOf(await this.get(path))
+  }
+
+  /** Null where it does not tell. Version 2 had one section without a name, before its 2.7. */
+  async defaults(): Promise<Defaults | null> {
+    if (this.version === 3) return this.list('configuration/defaults')
+    const named = await this.get('configuration/named_defaults')
+    if (named !== null) return namedRowsOf(named)
+    const only = await this.get('configuration/defaults')
+    if (only === null) return null
+    return isObject(only) && isObject(only.data) ? [only.data] : namedRowsOf(only)
   }
 
   /** The path of what belongs to a section. */
@@ -108,17 +143,28 @@ function memberOf(server: Unchecked, runtime: Unchecked | undefined, stats: Stat
   }
 }
 
-async function readPool(api: DataPlane, backend: Unchecked, stats: ReadonlyMap<string, Stats>): Promise<DevicePool> {
+function protocolOf(mode: string | null, isEncrypted: boolean): string | null {
+  if (mode !== 'http') return mode === null ? null : 'tcp'
+  return isEncrypted ? 'https' : 'http'
+}
+
+async function readPool(
+  api: DataPlane,
+  backend: Unchecked,
+  defaults: Defaults | null,
+  stats: ReadonlyMap<string, Stats>,
+): Promise<DevicePool> {
   const name = text(backend.name)
   const servers = await api.list(api.within('configuration', 'backend', name, 'servers'))
   const runtime = servers.length === 0 ? [] : await api.list(api.within('runtime', 'backend', name, 'servers'))
   const now = new Map(runtime.map(server => [text(server.name), server]))
   const isEncrypted = servers.length > 0 && servers.every(server => server.ssl === 'enabled')
-  const balance = isObject(backend.balance) ? text(backend.balance.algorithm) : 'roundrobin'
+  const mode = settingOf(backend, defaults, modeOf, 'tcp')
+  const balance = settingOf(backend, defaults, balanceOf, 'roundrobin')
   return {
     name,
-    protocol: backend.mode === 'http' ? (isEncrypted ? 'https' : 'http') : 'tcp',
-    algorithm: ALGORITHMS[balance] ?? null,
+    protocol: protocolOf(mode, isEncrypted),
+    algorithm: ALGORITHMS[balance ?? ''] ?? null,
     members: servers.map(server => {
       const own = text(server.name)
       return memberOf(server, now.get(own), stats.get(`${name} ${own}`) ?? { status: '', connections: null })
@@ -141,14 +187,19 @@ function placeOf(bind: Unchecked, binds: readonly Unchecked[]): string {
   return `${address.includes(':') ? `[${address}]` : address}:${port}`
 }
 
-async function readFrontend(api: DataPlane, frontend: Unchecked): Promise<DeviceVirtualServer[]> {
+async function readFrontend(
+  api: DataPlane,
+  frontend: Unchecked,
+  defaults: Defaults | null,
+): Promise<DeviceVirtualServer[]> {
   const name = text(frontend.name)
   const binds = rowsOf(await api.get(api.within('configuration', 'frontend', name, 'binds')))
+  const mode = settingOf(frontend, defaults, modeOf, 'tcp')
   return binds.map(bind => ({
     name: binds.length === 1 ? name : `${name}:${placeOf(bind, binds)}`,
     address: listeningAt(bind),
     port: numberOr(bind.port, null),
-    protocol: frontend.mode === 'http' ? (bind.ssl === true ? 'https' : 'http') : 'tcp',
+    protocol: protocolOf(mode, bind.ssl === true),
     pool: text(frontend.default_backend) || null,
   }))
 }
@@ -170,11 +221,13 @@ async function statsOf(api: DataPlane): Promise<Map<string, Stats>> {
 export async function readHaproxy(call: DeviceCall): Promise<DeviceView> {
   const api = await DataPlane.of(call)
   const stats = await statsOf(api)
+  const defaults = await api.defaults()
   const pools: DevicePool[] = []
-  for (const backend of await api.list('configuration/backends')) pools.push(await readPool(api, backend, stats))
+  for (const backend of await api.list('configuration/backends'))
+    pools.push(await readPool(api, backend, defaults, stats))
   const virtualServers: DeviceVirtualServer[] = []
   for (const frontend of await api.list('configuration/frontends'))
-    virtualServers.push(...(await readFrontend(api, frontend)))
+    virtualServers.push(...(await readFrontend(api, frontend, defaults)))
   return { pools, virtualServers }
 }
 
