@@ -348,3 +348,74 @@ test('[R-024] version 2 has defaults by name, and before that one section withou
       expect((await poolsOf(of)).map(({ protocol, algorithm }) => [protocol, algorithm])).toEqual([[...expected]])
     })
 })
+
+/** NGINX Plus that does what it is told, of upstreams of http and of stream. */
+function nginxWith(
+  http: Parameters<typeof nginxPlusResponses>[0],
+  stream: Parameters<typeof nginxPlusResponses>[1] = {},
+) {
+  const areas: Json = { http: structuredClone(http), stream: structuredClone(stream) }
+  const laid = () => nginxPlusResponses(areas.http, areas.stream)
+  const device = startJsonDevice(laid(), (path, body) => {
+    const [, area = '', pool = '', id] =
+      /^\/api\/9\/(http|stream)\/upstreams\/([^/]+)\/servers\/(\d+)$/.exec(path) ?? []
+    const peer = areas[area][pool].find((each: Json) => each.id === Number(id))
+    peer.state = body.drain ? 'draining' : body.down ? 'down' : 'up'
+    device.answers = laid()
+  })
+  return device
+}
+const ofOneName = (...servers: string[]) =>
+  servers.map((address, id) => ({ id, server: address, name: 'app.example.com:80' }))
+
+test('[R-023] [R-024] servers of one host name are called by their addresses, and the one that is meant is told', async () => {
+  const device = nginxWith({
+    app: ofOneName('10.1.0.1:80', '10.1.0.2:80', '[2001:db8::1]:80'),
+    web: ofOneName('10.1.0.9:80'),
+  })
+  try {
+    const of = await nginxOf(device)
+    expect((await synced(of)).result).toMatchObject({ created: 6, skipped: [] })
+    const [app, web] = await poolsOf(of)
+    expect([app, web].map(pool => pool?.members.map((each: Json) => each.name))).toEqual([
+      ['10.1.0.1:80', '10.1.0.2:80', '[2001:db8::1]:80'],
+      ['app.example.com:80'],
+    ])
+    const path = `/load-balancers/${of.id}/pools/${app?.id}`
+    const one = `${path}/members/${app?.members[1].id}`
+    // As it was kept when the host name had one address.
+    await tenant.call('PATCH', one, { name: 'app.example.com:80' })
+    await tenant.call('PATCH', one, { admin_state: 'disabled' })
+    await until('it is told', async () => (await got(path)).members.every((each: Json) => each.pending_state === null))
+    expect(device.written).toEqual(['PATCH /api/9/http/upstreams/app/servers/1 {"down":true}'])
+  } finally {
+    await device.stop()
+  }
+})
+
+test('[R-023] a name that several servers have is ambiguous where none has the address: nobody is told', async () => {
+  const device = nginxWith({ app: ofOneName('10.1.0.1:80', '10.1.0.2:80') })
+  try {
+    const of = await nginxOf(device)
+    const pool = await made(`/load-balancers/${of.id}/pools`, {
+      name: 'app',
+      protocol: 'http',
+      members: [{ name: 'app.example.com:80', address: '10.1.0.7', port: 80 }],
+    })
+    const path = `/load-balancers/${of.id}/pools/${pool.id}`
+    const member = pool.members[0].id
+    await tenant.call('PATCH', `${path}/members/${member}`, { admin_state: 'disabled' })
+    const run = await until('the run fails', async () => {
+      const [row] = await hub.hub.database.client`
+        select state, error from resource_runs where resource_id = ${member} and finished_at is not null`
+      return row
+    })
+    expect(run).toMatchObject({
+      state: 'failed',
+      error: 'ambiguous: the device has several servers app/app.example.com:80',
+    })
+    expect([device.written, (await got(path)).members[0].pending_state]).toEqual([[], 'disabled'])
+  } finally {
+    await device.stop()
+  }
+})

@@ -1,4 +1,5 @@
 // One call of the interface of a load balancer, through the guard for everything that leaves the hub.
+import type { AdminState } from '../../../core/load-balancing/state-names.ts'
 import { parseForeignJson } from '../../../core/wire/json-depth.ts'
 import { callAddress, readBeginning, resolveTarget } from '../platform/outbound-guard.ts'
 import type { Editor } from '../resources/editor.ts'
@@ -15,6 +16,16 @@ type Request = { readonly method?: string; readonly body?: unknown }
  * Throws RunFailed.
  */
 export type DeviceCall = (path: string, request?: Request) => Promise<unknown>
+
+/** What people want of a member, named as the hub has it. */
+export type WantedState = {
+  readonly pool: string
+  readonly member: string
+  /** Null for a server that has none any more. */
+  readonly address: string | null
+  readonly port: number
+  readonly state: AdminState
+}
 
 /** What is no list is not an empty one: a device that is not itself today would seem to have lost everything. */
 export const noList = (): RunFailed => new RunFailed('the device answered no list')

@@ -1,16 +1,15 @@
 // By which interface a device is read and told, by its integration.
 import type { DeviceView } from '../../../core/load-balancing/device-difference.ts'
-import type { AdminState } from '../../../core/load-balancing/state-names.ts'
 import type { Editor } from '../resources/editor.ts'
 import { RunFailed } from '../resources/runs.ts'
-import { callerOf, type DeviceCall } from './device-call.ts'
+import { callerOf, type DeviceCall, type WantedState } from './device-call.ts'
 import { readHaproxy, writeHaproxy } from './haproxy-device.ts'
 import type { LoadBalancer } from './load-balancer.ts'
 import { readNginxPlus, writeNginxPlus } from './nginx-plus-device.ts'
 
 type Integration = {
   readonly read: (call: DeviceCall) => Promise<DeviceView>
-  readonly write: (call: DeviceCall, pool: string, member: string, state: AdminState) => Promise<void>
+  readonly write: (call: DeviceCall, wanted: WantedState) => Promise<void>
 }
 const integrations: Readonly<Record<string, Integration>> = {
   haproxy_dataplane: { read: readHaproxy, write: writeHaproxy },
@@ -31,5 +30,5 @@ export const readDevice = async (editor: Pick<Editor, 'hub'>, device: LoadBalanc
 export const writeDevice = async (
   editor: Pick<Editor, 'hub'>,
   device: LoadBalancer,
-  { pool, member, state }: { readonly pool: string; readonly member: string; readonly state: AdminState },
-): Promise<void> => integrationOf(device).write(await callerOf(editor, device), pool, member, state)
+  wanted: WantedState,
+): Promise<void> => integrationOf(device).write(await callerOf(editor, device), wanted)

@@ -11,7 +11,7 @@ import type {
 import type { AdminState, MemberState } from '../../../core/load-balancing/state-names.ts'
 import { plainAddress } from '../../../core/network/ip-address.ts'
 import { RunFailed } from '../resources/runs.ts'
-import { type DeviceCall, noList } from './device-call.ts'
+import { type DeviceCall, noList, type WantedState } from './device-call.ts'
 
 const ALGORITHMS: Readonly<Record<string, string>> = {
   roundrobin: 'round_robin',
@@ -232,7 +232,7 @@ export async function readHaproxy(call: DeviceCall): Promise<DeviceView> {
 }
 
 /** Sets the runtime state of a server, unless it is that already, and sees that it is. Throws RunFailed. */
-export async function writeHaproxy(call: DeviceCall, pool: string, member: string, state: AdminState): Promise<void> {
+export async function writeHaproxy(call: DeviceCall, { pool, member, state }: WantedState): Promise<void> {
   const api = await DataPlane.of(call)
   const list = api.within('runtime', 'backend', pool, 'servers')
   const stateNow = async () => {

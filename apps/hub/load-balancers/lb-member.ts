@@ -66,9 +66,9 @@ const fields = {
 export type LbMember = RowOf<typeof fields>
 
 /** A stored address as it is: of a server, the server's. Null for a server without one. */
-async function addressOf(tx: Tx, { company_id, server_id, address }: LbMember): Promise<string | null> {
+export async function addressOf(db: Executor, { company_id, server_id, address }: LbMember): Promise<string | null> {
   if (server_id === null) return address
-  const [server] = await tx.db.execute<{ ip_address: string | null; name: string }>(sql`
+  const [server] = await db.execute<{ ip_address: string | null; name: string }>(sql`
     select ip_address from servers where company_id = ${company_id} and id = ${server_id}`)
   return server?.ip_address ?? null
 }
@@ -84,13 +84,13 @@ async function usualName(tx: Tx, { company_id, server_id, address, port }: LbMem
 async function settleAddress({ tx, before, next, given }: Write<LbMember>): Promise<void> {
   const wanted = next.address
   if (next.server_id !== null && wanted !== null) {
-    const own = await addressOf(tx, next)
+    const own = await addressOf(tx.db, next)
     const isSentBack = before !== null && given.has('address') && own === wanted
     if (!isSentBack) throw invalidField('server_id', 'lb_either')
     next.address = null
   }
   if (next.server_id === null && next.address === null) throw invalidField('server_id', 'lb_either')
-  const address = await addressOf(tx, next)
+  const address = await addressOf(tx.db, next)
   if (address === null) return
   const [taken] = await tx.db.execute(sql`
     select 1 from lb_members m left join servers s on s.id = m.server_id

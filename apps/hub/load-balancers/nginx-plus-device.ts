@@ -5,7 +5,7 @@ import type { DeviceMember, DevicePool, DeviceView } from '../../../core/load-ba
 import type { AdminState, MemberState } from '../../../core/load-balancing/state-names.ts'
 import { plainAddress } from '../../../core/network/ip-address.ts'
 import { RunFailed } from '../resources/runs.ts'
-import { type DeviceCall, noList } from './device-call.ts'
+import { type DeviceCall, noList, type WantedState } from './device-call.ts'
 
 const API = '/api/9'
 const AREAS = ['http', 'stream'] as const
@@ -36,8 +36,19 @@ function endpointOf({ server }: Unchecked) {
   }
 }
 
-const memberOf = (peer: Unchecked): DeviceMember => ({
-  name: typeof peer.name === 'string' ? peer.name : String(peer.server),
+const nameOf = ({ name, server }: Unchecked): string => (typeof name === 'string' ? name : String(server))
+
+/** Servers that come of one host name have its name; then each is called by its address. */
+function membersOf(peers: readonly Unchecked[]): DeviceMember[] {
+  const byName = Map.groupBy(peers, peer => nameOf(peer).toLowerCase())
+  return peers.map(peer => {
+    const isAlone = byName.get(nameOf(peer).toLowerCase())?.length === 1
+    return memberOf(isAlone ? nameOf(peer) : String(peer.server), peer)
+  })
+}
+
+const memberOf = (name: string, peer: Unchecked): DeviceMember => ({
+  name,
   ...endpointOf(peer),
   weight: typeof peer.weight === 'number' ? peer.weight : 1,
   backup: peer.backup === true,
@@ -66,7 +77,7 @@ export async function readNginxPlus(call: DeviceCall): Promise<DeviceView> {
         name,
         protocol: area === 'http' ? 'http' : null,
         algorithm: null,
-        members: peers.map(memberOf),
+        members: membersOf(peers),
       })
   return { pools, virtualServers: null }
 }
@@ -74,23 +85,34 @@ export async function readNginxPlus(call: DeviceCall): Promise<DeviceView> {
 const isInState = (peer: Unchecked, state: AdminState): boolean =>
   (ADMIN_STATES[String(peer.state)] ?? 'enabled') === state
 
-async function findPeer(call: DeviceCall, pool: string, member: string) {
+/** By address and port, which tell servers of one name apart; by name where no server has those. Throws RunFailed. */
+async function findPeer(call: DeviceCall, { pool, member, address, port }: WantedState) {
   for (const area of AREAS) {
-    const peers = (await upstreamsOf(call, area)).get(pool)
-    const peer = peers?.find(each => each.name === member || each.server === member)
+    const peers = (await upstreamsOf(call, area)).get(pool) ?? []
+    const there = peers.filter(each => {
+      const own = endpointOf(each)
+      return own.address === address && own.port === port
+    })
+    const named = peers.filter(each => each.name === member || each.server === member)
+    const candidates = there.length > 0 ? there : named
+    const found = candidates.length > 1 ? candidates.filter(each => each.name === member) : candidates
+    const [peer] = found
+    if (candidates.length > 1 && found.length !== 1)
+      throw new RunFailed(`ambiguous: the device has several servers ${pool}/${member}`)
     if (peer) return { area, peer }
   }
   throw new RunFailed(`the device has no server ${pool}/${member}`)
 }
 
 /** Sets the state of a server, unless it is that already, and sees that it is. Throws RunFailed. */
-export async function writeNginxPlus(call: DeviceCall, pool: string, member: string, state: AdminState): Promise<void> {
-  const { area, peer } = await findPeer(call, pool, member)
+export async function writeNginxPlus(call: DeviceCall, wanted: WantedState): Promise<void> {
+  const { pool, state } = wanted
+  const { area, peer } = await findPeer(call, wanted)
   if (isInState(peer, state)) return
   const path = `${API}/${area}/upstreams/${encodeURIComponent(pool)}/servers/${Number(peer.id)}`
   // Only `down: false` ends draining.
   const body = state === 'draining' ? { drain: true } : { down: state === 'disabled' }
   await call(path, { method: 'PATCH', body })
-  const after = await findPeer(call, pool, member)
+  const after = await findPeer(call, wanted)
   if (!isInState(after.peer, state)) throw new RunFailed('the device did not take the state')
 }

@@ -8,7 +8,7 @@ import type { Editor } from '../resources/editor.ts'
 import { findRow } from '../resources/resource-rows.ts'
 import { RunFailed } from '../resources/runs.ts'
 import { writeDevice } from './device-integration.ts'
-import type { LbMember } from './lb-member.ts'
+import { addressOf, type LbMember } from './lb-member.ts'
 import { lbPoolKind } from './lb-pool.ts'
 import { type LoadBalancer, loadBalancerKind } from './load-balancer.ts'
 
@@ -40,7 +40,9 @@ async function writeState(editor: Editor, member: LbMember): Promise<Unchecked> 
   const device = await findRow(loadBalancerKind, db, companyId, pool.device_id)
   let error: string | null = null
   try {
-    await writeDevice(editor, device, { pool: pool.name, member: member.name, state: member.admin_state })
+    const { name, port, admin_state } = member
+    const address = await addressOf(db, member)
+    await writeDevice(editor, device, { pool: pool.name, member: name, address, port, state: admin_state })
   } catch (fault) {
     if (!(fault instanceof RunFailed)) throw fault
     error = fault.message
