@@ -92,9 +92,6 @@ test('[RES-077] [R-024] a device that answers no list has not lost everything: t
       [`${root}/configuration/backends`, ['web']],
       [`${root}/configuration/backends`, [{ mode: 'http' }]],
       [`${root}/configuration/backends/web/servers`, undefined],
-      [`${root}/configuration/frontends`, undefined],
-      [`${root}/configuration/frontends/www/binds`, undefined],
-      [`${root}/runtime/backends/web/servers`, undefined],
     ]
     for (const [path, answer] of odd.filter(([given]) => given !== '/v3/info')) {
       device.answers = { ...whole, [path]: answer }
@@ -103,6 +100,11 @@ test('[RES-077] [R-024] a device that answers no list has not lost everything: t
         answer,
         { state: 'failed', error: 'the device answered no list' },
       ])
+    }
+    const nowhere = ['stats/native?type=server', 'configuration/defaults', 'configuration/frontends']
+    for (const path of [...nowhere, 'configuration/frontends/www/binds', 'runtime/backends/web/servers']) {
+      device.answers = { ...whole, [`${root}/${path}`]: undefined }
+      expect([path, (await synced(of)).result]).toMatchObject([path, { created: 0, updated: 0, removed: 0 }])
     }
     device.answers = whole
     expect((await synced(of)).result).toMatchObject({ created: 0, updated: 0, removed: 0, unchanged: 3 })

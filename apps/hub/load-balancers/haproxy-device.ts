@@ -85,11 +85,16 @@ class DataPlane {
     return namedRowsOf(await this.get(path))
   }
 
+  /** The same; null where the device has nothing of the kind, or does not tell (404). */
+  async listThere(path: string): Promise<Unchecked[] | null> {
+    const given = await this.get(path)
+    return given === null ? null : namedRowsOf(given)
+  }
+
   /** Null where it does not tell. Version 2 had one section without a name, before its 2.7. */
   async defaults(): Promise<Defaults | null> {
-    if (this.version === 3) return this.list('configuration/defaults')
-    const named = await this.get('configuration/named_defaults')
-    if (named !== null) return namedRowsOf(named)
+    const named = this.version === 2 ? await this.listThere('configuration/named_defaults') : null
+    if (named !== null) return named
     const only = await this.get('configuration/defaults')
     if (only === null) return null
     return isObject(only) && isObject(only.data) ? [only.data] : namedRowsOf(only)
@@ -156,8 +161,8 @@ async function readPool(
 ): Promise<DevicePool> {
   const name = text(backend.name)
   const servers = await api.list(api.within('configuration', 'backend', name, 'servers'))
-  const runtime = servers.length === 0 ? [] : await api.list(api.within('runtime', 'backend', name, 'servers'))
-  const now = new Map(runtime.map(server => [text(server.name), server]))
+  const runtime = servers.length === 0 ? [] : await api.listThere(api.within('runtime', 'backend', name, 'servers'))
+  const now = new Map(runtime?.map(server => [text(server.name), server]))
   const isEncrypted = servers.length > 0 && servers.every(server => server.ssl === 'enabled')
   const mode = settingOf(backend, defaults, modeOf, 'tcp')
   const balance = settingOf(backend, defaults, balanceOf, 'roundrobin')
@@ -187,13 +192,16 @@ function placeOf(bind: Unchecked, binds: readonly Unchecked[]): string {
   return `${address.includes(':') ? `[${address}]` : address}:${port}`
 }
 
+/** Null where the device does not tell of the binds. */
 async function readFrontend(
   api: DataPlane,
   frontend: Unchecked,
   defaults: Defaults | null,
-): Promise<DeviceVirtualServer[]> {
+): Promise<DeviceVirtualServer[] | null> {
   const name = text(frontend.name)
-  const binds = rowsOf(await api.get(api.within('configuration', 'frontend', name, 'binds')))
+  const given = await api.get(api.within('configuration', 'frontend', name, 'binds'))
+  if (given === null) return null
+  const binds = rowsOf(given)
   const mode = settingOf(frontend, defaults, modeOf, 'tcp')
   return binds.map(bind => ({
     name: binds.length === 1 ? name : `${name}:${placeOf(bind, binds)}`,
@@ -205,10 +213,9 @@ async function readFrontend(
 }
 
 async function statsOf(api: DataPlane): Promise<Map<string, Stats>> {
+  const given = await api.get('stats/native?type=server')
   // Version 2 answers a list for each process.
-  const rows = rowsOf(await api.get('stats/native?type=server')).flatMap(row =>
-    Array.isArray(row.stats) ? rowsOf(row) : [row],
-  )
+  const rows = given === null ? [] : rowsOf(given).flatMap(row => (Array.isArray(row.stats) ? rowsOf(row) : [row]))
   return new Map(
     rows.flatMap(({ name, backend_name, stats }) => {
       const own: Unchecked = isObject(stats) ? stats : {}
@@ -218,6 +225,18 @@ async function statsOf(api: DataPlane): Promise<Map<string, Stats>> {
   )
 }
 
+/** Null where the device does not tell of them: what the hub has of them is left alone. */
+async function readFrontends(api: DataPlane, defaults: Defaults | null): Promise<DeviceVirtualServer[] | null> {
+  const virtualServers: DeviceVirtualServer[] = []
+  const frontends = await api.listThere('configuration/frontends')
+  for (const frontend of frontends ?? []) {
+    const own = await readFrontend(api, frontend, defaults)
+    if (own === null) return null
+    virtualServers.push(...own)
+  }
+  return frontends && virtualServers
+}
+
 export async function readHaproxy(call: DeviceCall): Promise<DeviceView> {
   const api = await DataPlane.of(call)
   const stats = await statsOf(api)
@@ -225,10 +244,7 @@ export async function readHaproxy(call: DeviceCall): Promise<DeviceView> {
   const pools: DevicePool[] = []
   for (const backend of await api.list('configuration/backends'))
     pools.push(await readPool(api, backend, defaults, stats))
-  const virtualServers: DeviceVirtualServer[] = []
-  for (const frontend of await api.list('configuration/frontends'))
-    virtualServers.push(...(await readFrontend(api, frontend, defaults)))
-  return { pools, virtualServers }
+  return { pools, virtualServers: await readFrontends(api, defaults) }
 }
 
 /** Sets the runtime state of a server, unless it is that already, and sees that it is. Throws RunFailed. */
@@ -236,8 +252,8 @@ export async function writeHaproxy(call: DeviceCall, { pool, member, state }: Wa
   const api = await DataPlane.of(call)
   const list = api.within('runtime', 'backend', pool, 'servers')
   const stateNow = async () => {
-    const servers = await api.get(list)
-    return servers === null ? undefined : namedRowsOf(servers).find(server => server.name === member)?.admin_state
+    const servers = await api.listThere(list)
+    return servers?.find(server => server.name === member)?.admin_state
   }
   const before = await stateNow()
   if (before === undefined) throw new RunFailed(`the device has no server ${pool}/${member}`)

@@ -69,7 +69,6 @@ async function upstreamsOf(call: DeviceCall, area: Area): Promise<ReadonlyMap<st
 export async function readNginxPlus(call: DeviceCall): Promise<DeviceView> {
   const about = await call(`${API}/nginx`)
   if (about === null) throw new RunFailed('the device has no API of version 9')
-  if (!isObject(about) || typeof about.version !== 'string') throw noList()
   const pools: DevicePool[] = []
   for (const area of AREAS)
     for (const [name, peers] of await upstreamsOf(call, area))
@@ -79,6 +78,8 @@ export async function readNginxPlus(call: DeviceCall): Promise<DeviceView> {
         algorithm: null,
         members: membersOf(peers),
       })
+  // One that has nothing must be what it seems: a page in between may answer `{}` to everything.
+  if (pools.length === 0 && (!isObject(about) || typeof about.version !== 'string')) throw noList()
   return { pools, virtualServers: null }
 }
 
