@@ -27,6 +27,13 @@ export function errorInfo(error: unknown, depth = 0): ErrorInfo {
   }
 }
 
+/** What the operator is told of an error on one line: its message, of a statement that failed the code instead. */
+export function errorLine(error: unknown): string {
+  const { message, code, cause } = errorInfo(error)
+  if (!(error instanceof Error) || error.message === message) return message
+  return `${message} (${cause?.code ?? code ?? 'no code'})`
+}
+
 /** The lines of source code that Bun prints before an error, with the mark below them. */
 const CODE_FRAME = /^ *\d+ \|/
 const CODE_MARK = /^ *\^$/

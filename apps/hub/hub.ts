@@ -7,6 +7,7 @@ import { sql } from 'drizzle-orm'
 import pTimeout from 'p-timeout'
 import type { Logger } from 'pino'
 import { splitAddress } from '../../core/config/address.ts'
+import { errorLine } from '../../core/error-info.ts'
 import { answersToHost, hostRefusal } from '../../core/network/host-header.ts'
 import { makeDataDirectory } from '../files/data-directory.ts'
 import { syncPath, writeNewFile } from '../files/replace-file.ts'
@@ -160,8 +161,7 @@ export async function openHubDatabase(config: HubConfig): Promise<Database> {
   } catch (error) {
     await database.close()
     if (error instanceof MigrationError) throw error
-    const cause = error instanceof Error ? error.message : String(error)
-    throw new StartError(`cannot open the database: ${cause}`, { cause: error })
+    throw new StartError(`cannot open the database: ${errorLine(error)}`, { cause: error })
   }
 }
 

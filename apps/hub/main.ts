@@ -2,6 +2,7 @@
 import { rmSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
 import type { ConfigFault } from '../../core/config/keys.ts'
+import { errorLine } from '../../core/error-info.ts'
 import { replaceFile } from '../files/replace-file.ts'
 import { certificateFaults } from '../process/certificate-files.ts'
 import { readConfigFile } from '../process/config-file.ts'
@@ -17,10 +18,8 @@ import { printer, type Run } from './commands/output.ts'
 import { type HubConfig, loadHubConfig } from './config.ts'
 import { bringUpToDate, createHub, noDatabase, openHubDatabase, startHub } from './hub.ts'
 import { openDatabase } from './platform/db/connect.ts'
-import { MigrationError } from './platform/db/migrate.ts'
 import { ApiError } from './platform/http/api-error.ts'
 import { render } from './platform/http/api-texts.ts'
-import { StartError } from './platform/http/listener.ts'
 import { createLogger } from './platform/telemetry.ts'
 import { productVersion } from './version.ts'
 
@@ -54,17 +53,15 @@ function validConfig(options: GlobalOptions): HubConfig {
   return config
 }
 
-/** What the operator is told of an error; null for one that is not expected. */
-function messageFor(error: unknown): string | null {
+/** What the operator is told of an error. */
+function messageFor(error: unknown): string {
   if (error instanceof ApiError) {
     const fields = Object.entries(error.more.errors ?? {}).map(
       ([field, texts]) => `${field}: ${texts.map(text => render(text, 'en')).join(', ')}`,
     )
     return fields.length > 0 ? fields.join('\n') : render(error.text, 'en')
   }
-  if (error instanceof UsageError || error instanceof StartError || error instanceof MigrationError)
-    return error.message
-  return error instanceof Error ? error.message : String(error)
+  return errorLine(error)
 }
 
 const run: Run = async (command, act) => {

@@ -441,6 +441,26 @@ describe('service accounts and servers', () => {
     expect((await run(['service', 'create', '--kind', 'other', '--name', 'x'])).code).toBe(1)
   })
 
+  test('what there is none of is said by name, and a statement of the database never', async () => {
+    const id = '00000000-0000-4000-8000-000000000000'
+    for (const unknown of ['nope', id]) {
+      const answers = [await run(['service', 'rotate', unknown]), await run(['service', 'rotate-admin-token', unknown])]
+      expect(answers.map(({ code, out, error }) => [code, out, error])).toEqual([
+        [1, '', `hub: there is no collector or matcher ${unknown}\n`],
+        [1, '', `hub: there is no collector ${unknown}\n`],
+      ])
+    }
+    const other = await newDatabase()
+    expect((await run(['migrate', '--database-url', other])).code).toBe(0)
+    const client = postgres(other, { max: 1 })
+    const failed = async () => (await run(['company', 'list', '--database-url', other])).error
+    await client`alter table companies rename to companies_elsewhere`
+    expect(await failed()).toBe('hub: a statement of the database failed (42P01)\n')
+    await client`alter table roles rename to roles_elsewhere`
+    expect(await failed()).toBe('hub: cannot open the database: a statement of the database failed (42P01)\n')
+    await client.end()
+  })
+
   test('servers are created and deleted, softly and for good', async () => {
     const { company_id } = await json('company', 'create', '--name', 'Servers')
     await json('user', 'create', '--company', company_id, '--email', 'm@m.test', '--name', 'M', '--admin')

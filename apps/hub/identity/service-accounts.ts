@@ -6,7 +6,8 @@ import type { Hub } from '../hub-context.ts'
 import { collectors } from '../platform/db/schema.ts'
 import { users } from '../platform/db/schema-identity.ts'
 import type { Tx } from '../platform/db/transaction.ts'
-import { invalidField, notFound } from '../platform/http/api-error.ts'
+import { invalidField } from '../platform/http/api-error.ts'
+import { isUuid } from '../platform/http/request-schema.ts'
 import { createToken, endTokens } from './accounts.ts'
 import { newAdminToken } from './token-forms.ts'
 
@@ -71,10 +72,12 @@ export async function createMatcher(tx: Tx, name: string, ipRanges: readonly str
 
 /** Replaces the token of a service account, given by collector id or service user id; the old one stops working. */
 export async function rotateService(tx: Tx, id: string): Promise<{ id: string; token: string }> {
+  const unknown = `there is no collector or matcher ${id}`
+  if (!isUuid(id)) throw new Error(unknown)
   const [row] = await tx.db.execute<{ user_id: string; name: string }>(sql`
     select u.id as user_id, u.name from users u left join monitoring_collectors c on c.service_user_id = u.id
     where u.kind <> 'person' and (u.id = ${id} or c.id = ${id})`)
-  if (!row) throw notFound()
+  if (!row) throw new Error(unknown)
   const [old] = await tx.db.execute<{ ip_ranges: string[] | null }>(
     sql`select ip_ranges from api_tokens where user_id = ${row.user_id} and revoked_at is null order by created_at desc limit 1`,
   )
@@ -94,12 +97,14 @@ export async function rotateAdminToken(
   tx: Tx,
   collectorId: string,
 ): Promise<{ id: string; adminToken: string }> {
+  const unknown = `there is no collector ${collectorId}`
+  if (!isUuid(collectorId)) throw new Error(unknown)
   const adminToken = newAdminToken()
   const rows = await tx.db
     .update(collectors)
     .set({ adminTokenSealed: hub.sealer.seal(adminToken) })
     .where(eq(collectors.id, collectorId))
     .returning({ id: collectors.id })
-  if (!rows[0]) throw notFound()
+  if (!rows[0]) throw new Error(unknown)
   return { id: collectorId, adminToken }
 }
