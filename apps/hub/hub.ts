@@ -1,16 +1,11 @@
 // Starts a hub: database, services, listeners. Used by main.ts and by the all-in-one executable.
 
-import { randomBytes, randomUUID } from 'node:crypto'
-import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { sql } from 'drizzle-orm'
+import { randomUUID } from 'node:crypto'
 import pTimeout from 'p-timeout'
 import type { Logger } from 'pino'
 import { splitAddress } from '../../core/config/address.ts'
 import { errorLine } from '../../core/error-info.ts'
 import { answersToHost, hostRefusal } from '../../core/network/host-header.ts'
-import { makeDataDirectory } from '../files/data-directory.ts'
-import { syncPath, writeNewFile } from '../files/replace-file.ts'
 import { FixedWindows } from '../http/fixed-windows.ts'
 import type { IncomingRequest } from '../http/http-request.ts'
 import { CollectorClient } from './collectors/collector-client.ts'
@@ -21,7 +16,7 @@ import type { Hub } from './hub-context.ts'
 import { registerApplyJobs } from './iac/apply.ts'
 import { identity } from './identity/authenticate.ts'
 import { storeBuiltInRoles } from './identity/built-in-roles.ts'
-import { createSealer, type Sealer } from './identity/sealer.ts'
+import { loadSealer } from './identity/sealing-keys.ts'
 import { allKinds, kinds } from './kinds.ts'
 import { Bell } from './notifications/bell.ts'
 import { registerNotificationJobs } from './notifications/dispatch.ts'
@@ -72,33 +67,14 @@ type HubOptions = {
   readonly pages?: readonly Page[]
 }
 
-/** The keys that seal stored secrets: of the configuration, of the data directory, and the one in the database. */
-async function loadSealer(config: HubConfig, database: Database): Promise<Sealer> {
-  const keys: string[] = []
-  if (config['secret.key']) keys.push(config['secret.key'])
-  if (config.data_dir) {
-    const path = join(config.data_dir, 'hub-secret.key')
-    if (!existsSync(path)) {
-      makeDataDirectory(config.data_dir)
-      // What is sealed with it in the database outlives a power cut, and so must the key.
-      writeNewFile(path, randomBytes(32).toString('hex'), { isDurable: true })
-      syncPath(config.data_dir)
-    }
-    keys.push(readFileSync(path, 'utf8').trim())
-  }
-  const fresh = randomBytes(32).toString('hex')
-  const [row] = await database.db.execute<{ value: string }>(sql`
-    insert into system_settings (key, value) values ('hub.secret_key', to_jsonb(${fresh}::text))
-    on conflict (key) do update set key = excluded.key returning value`)
-  // Commands that know neither of the others seal with this one; every hub can open it.
-  keys.push(row?.value ?? fresh)
-  return createSealer(keys)
-}
-
-/** Builds the hub's services on an open, migrated database. Nothing listens and no job runs yet. */
-export async function createHub(config: HubConfig, log: Logger, database: Database): Promise<Hub> {
+/**
+ * Builds the hub's services on an open, migrated database. Nothing listens and no job runs yet; `isServing` when they
+ * will.
+ */
+export async function createHub(config: HubConfig, log: Logger, database: Database, isServing = false): Promise<Hub> {
   const metrics = createMetrics(productVersion)
-  const sealer = await loadSealer(config, database)
+  const { sealer, lack } = await loadSealer(config, database.db, isServing)
+  if (lack !== null) log.error(lack)
   const now = () => Date.now()
   const matcher = new MatcherClient(config, log, metrics)
   const jobs = new Jobs(database, log, metrics, config['jobs.poll'], config['jobs.backoff_scale'])
@@ -201,7 +177,7 @@ export async function startHub({ config, log, pages: given }: HubOptions): Promi
   const database = await openHubDatabase(config)
   const listeners: Listener[] = []
   try {
-    const hub = await createHub(config, log, database)
+    const hub = await createHub(config, log, database, true)
     const app = createApp(hub, apiRoutes, pages, productVersion)
     const api = startListener(config, 'listen', config.listen, true, (request, peer) => app.handle(request, peer))
     listeners.push(api)

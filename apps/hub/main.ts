@@ -17,6 +17,7 @@ import { addIacCommands, ExitCode } from './commands/iac-commands.ts'
 import { printer, type Run } from './commands/output.ts'
 import { type HubConfig, loadHubConfig } from './config.ts'
 import { bringUpToDate, createHub, noDatabase, openHubDatabase, startHub } from './hub.ts'
+import { forgetKey } from './identity/sealing-keys.ts'
 import { openDatabase } from './platform/db/connect.ts'
 import { ApiError } from './platform/http/api-error.ts'
 import { render } from './platform/http/api-texts.ts'
@@ -123,6 +124,17 @@ async function migrate(command: Command): Promise<void> {
   }
 }
 
+async function forget(id: string, command: Command): Promise<void> {
+  const options = command.optsWithGlobals<GlobalOptions>()
+  const database = await openHubDatabase(validConfig(options))
+  try {
+    await forgetKey(database.db, id)
+    printer(options.json ?? false)({ key_id: id })
+  } finally {
+    await database.close()
+  }
+}
+
 function checkConfig(command: Command): void {
   const options = command.optsWithGlobals<GlobalOptions>()
   const { config, faults: ofKeys } = configOf(options)
@@ -159,6 +171,11 @@ function createProgram(): Command {
     .command('check-config')
     .description('say every fault of the configuration')
     .action((_options: unknown, command: Command) => checkConfig(command))
+  program
+    .command('forget-key')
+    .description('give up what a lost key has sealed')
+    .argument('<id>', 'the key, as the log of a hub that lacks it names it')
+    .action((id: string, _options: unknown, command: Command) => forget(id, command))
   addCompanyCommands(program, run)
   addUserCommands(program, run)
   addTokenCommands(program, run)

@@ -2,6 +2,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
 import { once } from 'node:events'
+import { createSealer } from '../../apps/hub/identity/sealer.ts'
 import { tellLeftOver } from '../../apps/hub/notifications/outbox.ts'
 import { tellEndedSuppressions } from '../../apps/hub/notifications/suppression-end.ts'
 import { type Mail, type MailServer, startMailServer } from '../support/mail-server.ts'
@@ -128,6 +129,25 @@ describe('webhooks', () => {
     await idle()
     expect((await deliveries(own))[0]).toMatchObject({ id: failed.id, state: 'delivered', tries: 7 })
     expect((await own.call('GET', `/webhooks/${data.id}`)).body.data.failures_in_a_row).toBe(0)
+  })
+
+  test('a hub that cannot open the secret of a webhook tries as often as after any other failure', async () => {
+    const own = await quietTenant()
+    const { data } = await webhook(own)
+    const { client } = hub.hub.database
+    const [kept] = await client`select secret_sealed as text from webhooks where id = ${data.id}`
+    const foreign = createSealer(['of another hub']).seal('whs_x')
+    await client`update webhooks set secret_sealed = ${foreign} where id = ${data.id}`
+    const { body } = await own.call('POST', `/webhooks/${data.id}/test`)
+    const failed = await until('the delivery failed', async () => {
+      const [delivery] = (await own.call('GET', `/webhooks/${data.id}/deliveries`)).body.data
+      return delivery.state === 'failed' ? delivery : null
+    })
+    expect(failed).toMatchObject({ tries: 6, last_error: "the hub lacks the key that opens the webhook's secret" })
+    await client`update webhooks set secret_sealed = ${String(kept?.text)} where id = ${data.id}`
+    await own.call('POST', `/webhooks/${data.id}/deliveries/${failed.id}/redeliver`)
+    await idle()
+    expect(hooks.map(hook => hook.headers.get('x-hub-delivery'))).toEqual([body.data.delivery_id])
   })
 
   test('a delivery that was sent again and came does not come once more when its next try is due', async () => {

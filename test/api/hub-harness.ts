@@ -65,8 +65,8 @@ export class TestHub {
   }
 
   /** A further hub on the database of this one, which goes on without it. */
-  peer(settings: Record<string, unknown> = {}): Promise<TestHub> {
-    return TestHub.on(this.databaseUrl, settings)
+  peer(settings: Record<string, unknown> = {}, log?: Logger): Promise<TestHub> {
+    return TestHub.on(this.databaseUrl, settings, log)
   }
 
   private static async on(

@@ -10,6 +10,8 @@ export type Sealer = {
   openBytes(sealed: Uint8Array, place: string): Uint8Array | null
   /** The key that seals: the second part of what is sealed as text, the bytes after the first of what is bytes. */
   readonly keyId: string
+  /** All that open, that one first. */
+  readonly keyIds: readonly string[]
 }
 
 const keyId = (key: Buffer): string => createHash('sha256').update(key).digest('hex').slice(0, 8)
@@ -55,6 +57,7 @@ export function createSealer(keyTexts: readonly string[]): Sealer {
     sealBytes,
     openBytes,
     keyId: keyId(first),
+    keyIds: keys.map(keyId),
     seal(secret) {
       const iv = randomBytes(IV_BYTES)
       const cipher = createCipheriv('aes-256-gcm', first, iv)

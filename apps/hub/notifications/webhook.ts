@@ -45,6 +45,8 @@ export async function callFault(
   }
 }
 
+const SECRET_CLOSED = "the hub lacks the key that opens the webhook's secret"
+
 /** The signature header of a webhook body at a time. */
 const webhookSignature = (secret: string, timestampSeconds: number, body: string): string =>
   `sha256=${createHmac('sha256', secret).update(`${timestampSeconds}.${body}`).digest('hex')}`
@@ -75,7 +77,11 @@ async function deliver(hub: Hub, payload: JobPayload): Promise<void> {
   // A disabled webhook can still be tested.
   if (!hook.enabled && delivery.type !== 'ping') return refuseDelivery(hub, delivery, 'the webhook is disabled')
   const secret = hub.sealer.open(hook.secretSealed)
-  if (secret === null) return refuseDelivery(hub, delivery, "the webhook's secret cannot be opened: rotate it")
+  if (secret === null) {
+    // Another hub may have the key, or this one once it is given it.
+    if (!(await recordTry(hub, delivery, null, SECRET_CLOSED))) return
+    throw new Error(`webhook: ${SECRET_CLOSED}`)
+  }
   const body = JSON.stringify({
     id: delivery.id,
     type: delivery.type,

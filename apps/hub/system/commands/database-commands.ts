@@ -1,5 +1,6 @@
 // Commands that go through the database step by step, each step a transaction.
 import { sql } from 'drizzle-orm'
+import { SEALED_COLUMNS, useOneKey } from '../../identity/sealing-keys.ts'
 import { inTransaction, lockCompany } from '../../platform/db/transaction.ts'
 import { refreshScopes } from '../../scopes/scope.ts'
 import type { CommandTask } from './command-task.ts'
@@ -33,12 +34,6 @@ export async function resolveScopes(task: CommandTask): Promise<void> {
   }
   task.say(`${done} servers`)
 }
-
-/** Every column that holds sealed texts, as the tables have them. */
-const SEALED_COLUMNS = sql`
-  select c.table_name as "table", c.column_name as "column" from information_schema.columns c
-  where c.table_schema = current_schema() and c.column_name like '%\\_sealed' and c.data_type = 'text'
-  order by c.table_name, c.column_name`
 
 /** Seals the texts of a column anew that another key has sealed. Returns how many, and how many no key opens. */
 async function resealColumn(
@@ -103,6 +98,7 @@ export async function resealSecrets(task: CommandTask): Promise<void> {
   }
   const { sealed, lost } = await resealBlocks(task)
   task.say(`stored_blocks: ${sealed} sealed anew, ${lost} of a key that is gone`)
+  await useOneKey(db, task.hub.sealer)
 }
 
 export async function retryFailedJobs(task: CommandTask): Promise<void> {
