@@ -356,6 +356,12 @@ describe('seen and heartbeat', () => {
       'outbox_depth',
       'settings',
     ])
+    for (const field of ['base_url', 'admin_url'])
+      for (const value of ['ftp://x', 'x', 'https://'])
+        expect(await root.call('PATCH', `/monitoring/collectors/${collector.id}`, { [field]: value })).toMatchObject({
+          status: 422,
+          body: { errors: { [field]: [expect.any(String)] } },
+        })
     expect((await tenant.call('GET', '/monitoring/collectors')).status).toBe(403)
     const unknown = await collector.call('POST', '/heartbeat', { ...beat, collector_id: crypto.randomUUID() })
     expect(unknown.body.error.code).toBe('not_found')

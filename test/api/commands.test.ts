@@ -461,6 +461,28 @@ describe('service accounts and servers', () => {
     await client.end()
   })
 
+  test('what the API refuses no command takes', async () => {
+    const { company_id } = await json('company', 'create', '--name', 'Refusing')
+    await json('user', 'create', '--company', company_id, '--email', 'r@r.test', '--name', 'R', '--admin')
+    const of = ['--company', company_id]
+    const collector = ['service', 'create', '--kind', 'collector', '--name', 'c']
+    const refused: [string[], string][] = [
+      [['server', 'create', ...of, '--name', 's', '--ip', '999.1.1.1'], 'ip_address: '],
+      [['server', 'create', ...of, '--name', '   '], 'name: '],
+      [['server', 'create', ...of, '--name', 'x'.repeat(400)], 'name: '],
+      [['company', 'create', '--name', ''], 'name: '],
+      [['user', 'create', ...of, '--email', 's@r.test', '--name', ' '], 'name: '],
+      [['token', 'create', '--user', 'r@r.test', '--name', ''], 'name: '],
+      [['service', 'create', '--kind', 'matcher', '--name', ''], 'name: '],
+      [[...collector, '--base-url', 'x'], 'base_url: '],
+      [[...collector, '--admin-url', 'ftp://x'], 'admin_url: '],
+    ]
+    for (const [words, field] of refused) {
+      const { code, out, error } = await run(words)
+      expect([words, code, out, error]).toEqual([words, 1, '', expect.stringContaining(`hub: ${field}`)])
+    }
+  })
+
   test('servers are created and deleted, softly and for good', async () => {
     const { company_id } = await json('company', 'create', '--name', 'Servers')
     await json('user', 'create', '--company', company_id, '--email', 'm@m.test', '--name', 'M', '--admin')

@@ -4,7 +4,7 @@ import { reloadFeeds } from '../../../core/admin-api/calls.ts'
 import { dataOf } from '../../../core/admin-api/envelope.ts'
 import { collectorStatusPath } from '../../../core/admin-api/status.ts'
 import { list } from '../platform/http/list.ts'
-import { oneOf, optional, text } from '../platform/http/request-schema.ts'
+import { HTTP, oneOf, optional, text } from '../platform/http/request-schema.ts'
 import { resourceRoutes } from '../platform/http/resource.ts'
 import { answer, anyObject, collectorNote, nullable, string } from '../platform/http/response-schema.ts'
 import { type Route, route } from '../platform/http/route.ts'
@@ -15,12 +15,13 @@ import { addCollector, changeCollector, collectorCollection, deleteCollector } f
 const TAG = 'Monitoring overview and settings'
 const PATH = '/monitoring/collectors'
 const superAdmin = true
-const url = () => Type.String({ format: 'uri', maxLength: 512 })
+const url = () => Type.String({ format: 'uri', pattern: HTTP, maxLength: 512 })
 const fields = {
   base_url: optional(url()),
   admin_url: optional(url()),
   settings: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
 }
+export const newCollector = Type.Object({ name: text(255), ...fields })
 const collector = resourceRoutes({ path: PATH, parameter: 'collector', tag: TAG, of: collectorCollection })
 const { resource } = collector
 
@@ -29,7 +30,7 @@ export const collectorAdminRoutes: readonly Route[] = [
   collector.createWith({
     summary: 'Create a collector; its tokens are shown once',
     superAdmin,
-    body: Type.Object({ name: text(255), ...fields }),
+    body: newCollector,
     beside: { token: string(), admin_token: nullable(string()) },
     act: addCollector,
   }),

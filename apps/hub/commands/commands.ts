@@ -1,10 +1,12 @@
 // The administrative commands of the hub (operating rules, decision G-01): companies, people, tokens, service accounts,
 // servers. They work on the database alone; a running hub picks up what follows from them.
+import { Type } from '@sinclair/typebox'
 import type { Command } from 'commander'
 import { eq, sql } from 'drizzle-orm'
 import { parseDuration } from '../../../core/config/resolve.ts'
 import { auditByHub } from '../audit/audit.ts'
 import { changesBetween } from '../audit/masked-changes.ts'
+import { newCollector } from '../collectors/routes.ts'
 import { changePlan, createCompany, purgeCompany } from '../companies/companies.ts'
 import { adminPermissions, createToken, createUser, revokeToken } from '../identity/accounts.ts'
 import { checkAssignable } from '../identity/may-give-permissions.ts'
@@ -12,12 +14,14 @@ import { createCollector, createMatcher, rotateAdminToken, rotateService } from 
 import { servers, settings } from '../platform/db/schema.ts'
 import { companies, type PlanOverrides, userCompanyGrants } from '../platform/db/schema-identity.ts'
 import { inTransaction, lockCompany, type Tx } from '../platform/db/transaction.ts'
-import { isUuid } from '../platform/http/request-schema.ts'
+import { isUuid, parseBody, text } from '../platform/http/request-schema.ts'
+import { checkAddress, newServer } from '../servers/server-fields.ts'
 import { destroyServer, insertServer, trashServer } from '../servers/servers.ts'
 import { expiryOf, numberOrNone, type Run, wholeNumber } from './output.ts'
 import { addPasswordCommand, readPassword } from './password-command.ts'
 import { addTwoFactorCommand } from './two-factor-command.ts'
 
+const named = Type.Object({ name: text(255) })
 const QUOTA_MAX = 1_000_000
 const DAYS_MAX = 3650
 const RATE_MAX = 1_000_000
@@ -30,6 +34,9 @@ const list = (text: string | undefined): string[] | null =>
         .map(item => item.trim())
         .filter(item => item !== '')
 const collect = (value: string, previous: readonly string[]): string[] => [...previous, value]
+
+/** A name as the API takes one. Throws 422. */
+const nameOf = async (name: string): Promise<string> => (await parseBody(named, { name })).name
 
 /** A company by id or slug. */
 async function companyId(tx: Tx, text: string): Promise<string> {
@@ -82,16 +89,17 @@ export function addCompanyCommands(program: Command, run: Run): void {
     .option('--personal', 'an account of one person, with one fixed license')
     .action((options: PlanOptions & { name: string; parent?: string; personal?: boolean }, command: Command) =>
       run(command, async (hub, print) => {
+        const name = await nameOf(options.name)
         const made = await inTransaction(hub.database.db, async tx => {
           const parentId = options.parent === undefined ? null : await companyId(tx, options.parent)
           const company = await createCompany(hub, tx, {
-            name: options.name,
+            name,
             parentId,
             planCode: options.plan ?? null,
             overrides: overridesOf(options),
             personal: options.personal ?? false,
           })
-          const subject = { type: 'company', id: company.id, name: options.name }
+          const subject = { type: 'company', id: company.id, name }
           await auditByHub(tx, parentId ?? company.id, 'company.create', subject)
           return company
         })
@@ -282,6 +290,7 @@ export function addUserCommands(program: Command, run: Run): void {
     .option('--password-stdin', 'read the password from standard input')
     .action((options: UserOptions, command: Command) =>
       run(command, async (hub, print) => {
+        const name = await nameOf(options.name)
         const password = options.passwordStdin ? await readPassword() : null
         const isAdmin = options.admin || options.superAdmin
         const permissions = isAdmin ? adminPermissions : (list(options.permissions) ?? [])
@@ -290,12 +299,12 @@ export function addUserCommands(program: Command, run: Run): void {
           const person = await createUser(tx, {
             companyId: company,
             email: options.email,
-            name: options.name,
+            name,
             permissions,
             superAdmin: options.superAdmin ?? false,
             password,
           })
-          await auditByHub(tx, company, 'user.create', { type: 'user', id: person.id, name: options.name })
+          await auditByHub(tx, company, 'user.create', { type: 'user', id: person.id, name })
           return person
         })
         print({ user_id: made.id, email: made.email })
@@ -325,12 +334,13 @@ export function addTokenCommands(program: Command, run: Run): void {
     .option('--name <name>', 'a name for it', 'token')
     .action((options: TokenOptions, command: Command) =>
       run(command, async (hub, print) => {
+        const name = await nameOf(options.name)
         const permissions = list(options.permissions)
         if (permissions) checkAssignable(permissions, 'permissions', true)
         const made = await inTransaction(hub.database.db, async tx =>
           createToken(tx, {
             userId: (await userByEmail(tx, options.user)).id,
-            name: options.name,
+            name,
             permissions,
             ipRanges: options.ipRange.flatMap(item => list(item) ?? []),
             ratePerMinute: options.rate === undefined ? null : wholeNumber(options.rate, '--rate', 1, RATE_MAX),
@@ -369,8 +379,14 @@ export function addServiceCommands(program: Command, run: Run): void {
       run(command, async (hub, print) => {
         const ipRanges = options.ipRange.flatMap(item => list(item) ?? [])
         if (options.kind === 'collector') {
-          const { name, baseUrl, adminUrl } = options
-          const input = { name, baseUrl: baseUrl ?? null, adminUrl: adminUrl ?? null, ipRanges }
+          const { baseUrl, adminUrl } = options
+          const given = await parseBody(newCollector, {
+            name: options.name,
+            base_url: baseUrl ?? null,
+            admin_url: adminUrl ?? null,
+          })
+          const { name, base_url = null, admin_url = null } = given
+          const input = { name, baseUrl: base_url, adminUrl: admin_url, ipRanges }
           const made = await inTransaction(hub.database.db, async tx => {
             const account = await createCollector(hub, tx, input)
             await auditByHub(tx, null, 'collector.create', { type: 'collector', id: account.id, name })
@@ -380,9 +396,10 @@ export function addServiceCommands(program: Command, run: Run): void {
           return
         }
         if (options.kind !== 'matcher') throw new Error('--kind must be collector or matcher')
+        const name = await nameOf(options.name)
         // Without a range the matcher is taken to run beside the hub: its token never works from everywhere.
         const ranges = ipRanges.length > 0 ? ipRanges : ['127.0.0.0/8', '::1/128']
-        const made = await inTransaction(hub.database.db, tx => createMatcher(tx, options.name, ranges))
+        const made = await inTransaction(hub.database.db, tx => createMatcher(tx, name, ranges))
         print({ matcher_id: made.id, token: made.token })
       }),
     )
@@ -440,21 +457,22 @@ export function addServerCommands(program: Command, run: Run): void {
     .option('--tag <tag>', 'may be repeated', collect, [])
     .action((options: ServerOptions, command: Command) =>
       run(command, async (hub, print) => {
+        const input = await parseBody(newServer, {
+          name: options.name,
+          hostname: options.hostname ?? null,
+          ip_address: options.ip?.[0] ?? null,
+          environment: options.environment ?? null,
+          role: options.role ?? null,
+          datacenter: options.datacenter ?? null,
+          subnet_id: options.subnet ?? null,
+          tags: options.tag ?? [],
+        })
+        checkAddress(input)
         const id = await inTransaction(hub.database.db, async tx => {
           const company = await companyId(tx, options.company)
           await lockCompany(tx, company)
-          const input = {
-            name: options.name,
-            hostname: options.hostname ?? null,
-            ip_address: options.ip?.[0] ?? null,
-            environment: options.environment ?? null,
-            role: options.role ?? null,
-            datacenter: options.datacenter ?? null,
-            subnet_id: options.subnet ?? null,
-            tags: options.tag ?? [],
-          }
           const made = await insertServer(hub, tx, company, input, 'manual')
-          await auditByHub(tx, company, 'server.create', { type: 'server', id: made, name: options.name })
+          await auditByHub(tx, company, 'server.create', { type: 'server', id: made, name: input.name })
           return made
         })
         print({ server_id: id })

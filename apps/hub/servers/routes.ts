@@ -1,6 +1,5 @@
 // REST: /servers (document 1 "Servers"; decision G-108).
 
-import { isIP } from 'node:net'
 import { Type } from '@sinclair/typebox'
 import { agentCollection } from '../agents/agent-list.ts'
 import { alertCollection } from '../alerts/alert-list.ts'
@@ -15,7 +14,7 @@ import { refuseManaged } from '../resources/manifest-lock.ts'
 import { type BulkChange, changeServers } from './change-many-servers.ts'
 import { serverHealth, serverSeries } from './health.ts'
 import { existingChoices, importBody, importServers, serversOfCsv } from './import.ts'
-import { newServer, serverFields, serverTags, TAGS_MAX } from './server-fields.ts'
+import { checkAddress, newServer, serverFields, serverTags, TAGS_MAX } from './server-fields.ts'
 import { allServers, presentServer, serverCollection, trashedServers } from './server-list.ts'
 import { healthResponse, importResponse, seriesResponse, serverResponse, settableStatuses } from './server-response.ts'
 import {
@@ -32,10 +31,6 @@ const VIEW = ['servers.view']
 const MANAGE = ['servers.manage']
 const DELETE = ['servers.delete']
 const BULK_MAX = 10_000
-
-function checkAddress(body: { ip_address?: string | null | undefined }): void {
-  if (body.ip_address != null && isIP(body.ip_address) === 0) throw invalidField('ip_address', 'ip_address')
-}
 
 /** Throws 422 when a server would have more tags than it may. */
 function changedTags(

@@ -1,5 +1,7 @@
 // What a request may give of a server: its fields, and how many tags.
+import { isIP } from 'node:net'
 import { Type } from '@sinclair/typebox'
+import { invalidField } from '../platform/http/api-error.ts'
 import { integer, listOf, oneOf, optional, text } from '../platform/http/request-schema.ts'
 import { settableStatuses } from './server-response.ts'
 
@@ -25,3 +27,8 @@ export const serverFields = {
 }
 
 export const newServer = Type.Object({ name: text(255), ...serverFields })
+
+/** Throws 422 for what is no address. */
+export function checkAddress(body: { ip_address?: string | null | undefined }): void {
+  if (body.ip_address != null && isIP(body.ip_address) === 0) throw invalidField('ip_address', 'ip_address')
+}

@@ -14,9 +14,15 @@ const USUAL_DAY = /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|1\d|2[0-8])/
 const FIRST_MS = Date.parse('0001-01-01T00:00:00Z')
 const LAST_MS = Date.parse('9999-12-31T23:59:59.999Z')
 const NOT_BLANK = '\\S'
+/** Of a text of the format `uri`. */
+export const HTTP = '^[Hh][Tt][Tt][Pp][Ss]?://'
 const CLOCK = '^([01][0-9]|2[0-3]):[0-5][0-9]$'
 /** What a text that does not fit is told, by its pattern and by its format. */
-const PATTERN_WORDS: Readonly<Record<string, TextKey>> = { [NOT_BLANK]: 'required', [CLOCK]: 'clock' }
+const PATTERN_WORDS: Readonly<Record<string, TextKey>> = {
+  [NOT_BLANK]: 'required',
+  [CLOCK]: 'clock',
+  [HTTP]: 'http_url',
+}
 const FORMAT_WORDS: Readonly<Record<string, TextKey>> = {
   'date-time': 'instant',
   'time-zone': 'time_zone',
