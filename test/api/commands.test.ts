@@ -6,6 +6,7 @@ import postgres from 'postgres'
 import { hubKeys, loadHubConfig } from '../../apps/hub/config.ts'
 import { commandOf } from '../support/executable.ts'
 import { newDatabase, stopPostgres } from '../support/postgres.ts'
+import { AdminListener } from './admin-listener.ts'
 import { caller, type Json, until } from './hub-harness.ts'
 
 const DAY_MS = 86_400_000
@@ -459,6 +460,27 @@ describe('service accounts and servers', () => {
     await client`alter table roles rename to roles_elsewhere`
     expect(await failed()).toBe('hub: cannot open the database: a statement of the database failed (42P01)\n')
     await client.end()
+  })
+
+  test('[ADM-007] the admin token can be one that the collector has already, and is not printed then', async () => {
+    const admin = new AdminListener()
+    try {
+      const words = ['service', 'create', '--kind', 'collector', '--name', 'c2', '--admin-url', admin.url]
+      const { collector_id } = await json(...words)
+      const next = 'given-to-the-workers-before'
+      const rotate = ['service', 'rotate-admin-token', collector_id, '--token-stdin', '--json']
+      for (const bad of ['', 'short', 'of two words and long enough'])
+        expect((await run(rotate, bad)).error).toStartWith('hub: the token on standard input must have')
+      const { code, out, error } = await run(rotate, `${next}\n`)
+      expect([code, JSON.parse(out), error]).toEqual([0, { collector_id }, ''])
+      const { company_id } = await json('company', 'create', '--name', 'Rotating')
+      await json('user', 'create', '--company', company_id, '--email', 'a@r.test', '--name', 'A', '--super-admin')
+      const { token } = await json('token', 'create', '--user', 'a@r.test')
+      await api(token)('GET', `/monitoring/collectors/${collector_id}/status`)
+      expect([...new Set(admin.asked.map(asked => asked.token))]).toEqual([next])
+    } finally {
+      await admin.stop()
+    }
   })
 
   test('what the API refuses no command takes', async () => {

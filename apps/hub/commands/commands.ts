@@ -22,6 +22,7 @@ import { addPasswordCommand, readPassword } from './password-command.ts'
 import { addTwoFactorCommand } from './two-factor-command.ts'
 
 const named = Type.Object({ name: text(255) })
+const ADMIN_TOKEN = /^[!-~]{20,255}$/
 const QUOTA_MAX = 1_000_000
 const DAYS_MAX = 3650
 const RATE_MAX = 1_000_000
@@ -37,6 +38,14 @@ const collect = (value: string, previous: readonly string[]): string[] => [...pr
 
 /** A name as the API takes one. Throws 422. */
 const nameOf = async (name: string): Promise<string> => (await parseBody(named, { name })).name
+
+/** The admin token that was piped in. Throws for what no header can hold, or anybody could guess. */
+async function readAdminToken(): Promise<string> {
+  const token = (await Bun.stdin.text()).trim()
+  if (!ADMIN_TOKEN.test(token))
+    throw new Error('the token on standard input must have 20 to 255 characters: letters, digits and signs of ASCII')
+  return token
+}
 
 /** A company by id or slug. */
 async function companyId(tx: Tx, text: string): Promise<string> {
@@ -416,15 +425,17 @@ export function addServiceCommands(program: Command, run: Run): void {
     .command('rotate-admin-token')
     .description('replace the token of the admin API, which the collector is to be given')
     .argument('<id>', 'collector_id')
-    .action((id: string, _options: unknown, command: Command) =>
+    .option('--token-stdin', 'read the token from standard input: one that the collector has been given already')
+    .action((id: string, options: { tokenStdin?: boolean }, command: Command) =>
       run(command, async (hub, print) => {
+        const given = options.tokenStdin ? await readAdminToken() : null
         const made = await inTransaction(hub.database.db, async tx => {
-          const rotated = await rotateAdminToken(hub, tx, id)
+          const rotated = await rotateAdminToken(hub, tx, id, given)
           const changes = { admin_token: { old: '(hidden)', new: '(hidden)' } }
           await auditByHub(tx, null, 'collector.update', { type: 'collector', id, name: null }, changes)
           return rotated
         })
-        print({ collector_id: made.id, admin_token: made.adminToken })
+        print({ collector_id: made.id, ...(given === null ? { admin_token: made.adminToken } : {}) })
       }),
     )
 }

@@ -91,15 +91,19 @@ export async function rotateService(tx: Tx, id: string): Promise<{ id: string; t
   return { id, token }
 }
 
-/** A fresh admin token for a collector; the collector is given it as admin.token and keeps the old one as previous. */
+/**
+ * Another admin token for a collector: a fresh one, or one that its workers have been given already, so that there is
+ * no moment at which they refuse what the hub shows.
+ */
 export async function rotateAdminToken(
   hub: Hub,
   tx: Tx,
   collectorId: string,
+  given: string | null,
 ): Promise<{ id: string; adminToken: string }> {
   const unknown = `there is no collector ${collectorId}`
   if (!isUuid(collectorId)) throw new Error(unknown)
-  const adminToken = newAdminToken()
+  const adminToken = given ?? newAdminToken()
   const rows = await tx.db
     .update(collectors)
     .set({ adminTokenSealed: hub.sealer.seal(adminToken) })
