@@ -274,7 +274,7 @@ withCommon(program.command('scan').description('list the packages of this host, 
 withCommon(program.command('check-config').description('say every fault of the configuration')).action(
   (flags: CommonFlags) => {
     loadOrExit(flags)
-    say('the configuration is good')
+    say('the configuration is valid')
   },
 )
 

@@ -22,7 +22,7 @@ import { Bell } from './notifications/bell.ts'
 import { registerNotificationJobs } from './notifications/dispatch.ts'
 import { createApp, type Page } from './platform/app.ts'
 import { type Database, openDatabase } from './platform/db/connect.ts'
-import { isMigrated, MigrationError, migrateDatabase } from './platform/db/migrate.ts'
+import { encodingWarning, isMigrated, MigrationError, migrateDatabase } from './platform/db/migrate.ts'
 import { Links } from './platform/http/link-origin.ts'
 import { type Listener, StartError, startListener } from './platform/http/listener.ts'
 import { OpenStreams } from './platform/http/open-streams.ts'
@@ -177,6 +177,8 @@ export async function startHub({ config, log, pages: given }: HubOptions): Promi
   const database = await openHubDatabase(config)
   const listeners: Listener[] = []
   try {
+    const warning = await encodingWarning(database.client)
+    if (warning !== null) log.warn(warning)
     const hub = await createHub(config, log, database, true)
     const app = createApp(hub, apiRoutes, pages, productVersion)
     const api = startListener(config, 'listen', config.listen, true, (request, peer) => app.handle(request, peer))

@@ -19,6 +19,7 @@ import { type HubConfig, loadHubConfig } from './config.ts'
 import { bringUpToDate, createHub, noDatabase, openHubDatabase, startHub } from './hub.ts'
 import { forgetKey } from './identity/sealing-keys.ts'
 import { openDatabase } from './platform/db/connect.ts'
+import { encodingWarning } from './platform/db/migrate.ts'
 import { ApiError } from './platform/http/api-error.ts'
 import { render } from './platform/http/api-texts.ts'
 import { createLogger } from './platform/telemetry.ts'
@@ -112,6 +113,8 @@ async function migrate(command: Command): Promise<void> {
   const database = openDatabase(url, 1)
   try {
     const applied = await bringUpToDate(database)
+    const warning = await encodingWarning(database.client)
+    if (warning !== null) process.stderr.write(`hub: warning: ${warning}\n`)
     const isJson = options.json ?? false
     const isCurrent = applied.length === 0
     printer(isJson)(

@@ -74,7 +74,10 @@ test(
   async () => {
     expect((await command('--version')).out.trim()).toMatch(/^\d+\.\d+\.\d+/)
     expect((await command('--help')).out).toContain('enroll')
-    expect((await command('check-config', '--config', configFile())).code).toBe(0)
+    expect(await command('check-config', '--config', configFile())).toMatchObject({
+      code: 0,
+      out: 'the configuration is valid\n',
+    })
     const bad = await command('check-config', '--config', configFile('intervall: 5s\nbuffer:\n  max_bytes: 1\n'))
     expect(bad.code).toBe(1)
     expect(bad.err).toContain('intervall')

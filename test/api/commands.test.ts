@@ -106,7 +106,7 @@ describe('the executable', () => {
     expect(code).toBe(1)
     for (const key of ['listen', 'rate.default_per_minute', 'smpt.url', 'smtp.url']) expect(error).toContain(key)
     expect(error).not.toContain('hunter2')
-    expect((await run(['check-config'])).code).toBe(0)
+    expect(await run(['check-config'])).toEqual({ code: 0, out: 'the configuration is valid\n', error: '' })
   })
 
   test('values out of their domain refuse the start as they fail the check', async () => {
@@ -149,6 +149,22 @@ describe('the executable', () => {
     const { code, error } = await run(words)
     expect([code, error.includes('hunter2')]).toEqual([1, false])
     expect(error).toContain('cannot open the database')
+  })
+
+  test('a database that is not UTF8 is told of, with what makes one that is', async () => {
+    const server = postgres(databaseUrl, { max: 1 })
+    const name = `ascii_${crypto.randomUUID().replaceAll('-', '')}`
+    await server.unsafe(
+      `create database ${name} encoding 'SQL_ASCII' template template0 locale_provider libc locale 'C'`,
+    )
+    await server.end()
+    const url = new URL(databaseUrl)
+    url.pathname = name
+    const { code, error } = await run(['migrate', '--database-url', url.href])
+    expect(code).toBe(0)
+    expect(error).toContain('hub: warning: the database has the encoding SQL_ASCII')
+    expect(error).toContain(`create database "${name}" encoding 'UTF8' template template0`)
+    expect((await run(['migrate', '--database-url', await newDatabase()])).error).toBe('')
   })
 
   test('a database that is newer than the program refuses the start', async () => {

@@ -29,7 +29,9 @@ export function printer(isJson: boolean): Print {
         )
       return
     }
-    for (const [key, value] of Object.entries(result)) process.stdout.write(`${key}: ${textOf(value)}\n`)
+    // A result is a sentence by itself.
+    for (const [key, value] of Object.entries(result))
+      process.stdout.write(key === 'result' ? `${textOf(value)}\n` : `${key}: ${textOf(value)}\n`)
   }
 }
 

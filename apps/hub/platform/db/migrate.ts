@@ -194,6 +194,17 @@ function pendingMigrations(
   return known.filter(migration => !numbers.has(migration.number))
 }
 
+/** What is to be said of the encoding of the database; null where it holds text of every language as such. */
+export async function encodingWarning(connection: postgres.Sql): Promise<string | null> {
+  const [row] = await connection<{ name: string; encoding: string }[]>`
+    select current_database() as name, getdatabaseencoding() as encoding`
+  if (!row || row.encoding === 'UTF8') return null
+  return (
+    `the database has the encoding ${row.encoding}, in which lengths, capitals and search of most languages are wrong: ` +
+    `make it anew with create database "${row.name}" encoding 'UTF8' template template0`
+  )
+}
+
 /**
  * Brings the database up to date under an advisory lock. `prepare` creates the tables of the job library, which no
  * migration here creates but a migration may refer to. Returns the names of the migrations applied by this call.
