@@ -101,6 +101,11 @@ test('with --json there is one object whatever the exit code is', async () => {
   rmSync(broken, { recursive: true })
 })
 
+test('a file of the token that cannot be read is said with its option', async () => {
+  const { code, err } = await run('plan', folder, '--token-file', join(folder, 'no-token-here'))
+  expect([code, err]).toEqual([1, expect.stringMatching(/^hub: cannot read --token-file: ENOENT.*no-token-here/)])
+})
+
 test('[G-15] a token is not sent over plain http to another host', async () => {
   let asked = 0
   const other = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => Response.json({ data: [], n: ++asked }) })

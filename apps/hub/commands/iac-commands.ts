@@ -83,9 +83,17 @@ class Api {
   }
 }
 
+function tokenIn(path: string): string {
+  try {
+    return readFileSync(path, 'utf8').trim()
+  } catch (error) {
+    throw new Error(`cannot read --token-file: ${error instanceof Error ? error.message : String(error)}`)
+  }
+}
+
 function apiOf(options: Options, environment: IacEnvironment): Api {
   const url = options.url ?? environment.url
-  const token = options.tokenFile === undefined ? environment.token : readFileSync(options.tokenFile, 'utf8').trim()
+  const token = options.tokenFile === undefined ? environment.token : tokenIn(options.tokenFile)
   if (!url) throw new Error('give the address of the hub: --url, or HUB_URL')
   if (!token) throw new Error('give a token: --token-file, or HUB_TOKEN')
   // As an agent has no permission for it, so the token of a pipeline has none.
