@@ -1,4 +1,5 @@
 // The executable `hub`: serves the API, brings the database up to date, and administers companies and accounts.
+import '../process/reload-on-hang-up.ts'
 import { rmSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
 import type { ConfigFault } from '../../core/config/keys.ts'
@@ -6,6 +7,7 @@ import { errorLine } from '../../core/error-info.ts'
 import { replaceFile } from '../files/replace-file.ts'
 import { certificateFaults } from '../process/certificate-files.ts'
 import { readConfigFile } from '../process/config-file.ts'
+import { endOnHangUp, reloadOnHangUp } from '../process/reload-on-hang-up.ts'
 import {
   addCompanyCommands,
   addServerCommands,
@@ -90,7 +92,7 @@ async function serve(command: Command): Promise<void> {
     const ready = { hub_url: running.url, ops_url: running.opsUrl, pid: process.pid }
     replaceFile(readyFile, `${JSON.stringify(ready)}\n`)
   }
-  process.on('SIGHUP', () => {
+  reloadOnHangUp(() => {
     try {
       running.reload(validConfig(options))
     } catch (error) {
@@ -151,6 +153,9 @@ function createProgram(): Command {
     .description('The hub of the monitoring system: REST API, collectors, notifications')
     .version(productVersion)
     .exitOverride()
+    .hook('preAction', (_, asked) => {
+      if (asked.name() !== 'serve') endOnHangUp()
+    })
     .option('--config <file>', 'YAML configuration')
     .option('--database-url <url>', 'postgres://user:password@host:port/name')
     .option('--json', 'print one JSON object')

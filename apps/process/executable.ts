@@ -3,6 +3,7 @@ import { rmSync } from 'node:fs'
 import { Command } from 'commander'
 import manifest from '../../package.json'
 import { replaceFile } from '../files/replace-file.ts'
+import { endOnHangUp } from './reload-on-hang-up.ts'
 
 /** The command, what it runs without a subcommand, and `check-config`. `check` throws with every fault, a line each. */
 export function createProgram(
@@ -17,6 +18,9 @@ export function createProgram(
     .option('--config <file>', 'configuration, YAML')
     .option('--ready-file <file>', 'written once it answers, with its addresses; removed at the stop')
     .action((options: { config?: string; readyFile?: string }) => guarded(() => run(options.config, options.readyFile)))
+    .hook('preAction', (_, asked) => {
+      if (asked !== program) endOnHangUp()
+    })
   program
     .command('check-config')
     .description('reads the configuration and says every fault in it')

@@ -1,5 +1,5 @@
 // The all-in-one: `bun run up`. Reads its options, starts the site, shows where it is, and stops it in order.
-import { loginText } from './first-password.ts'
+import '../process/reload-on-hang-up.ts'
 import '../process/allocator-setting.ts'
 import { rmSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -10,8 +10,10 @@ import { replaceFile } from '../files/replace-file.ts'
 import { WORKER_COMMAND } from '../matcher/vulndb/import/job.ts'
 import { runImportWorker } from '../matcher/vulndb/import/worker.ts'
 import { describeFault } from '../process/config-file.ts'
+import { endOnHangUp, reloadOnHangUp } from '../process/reload-on-hang-up.ts'
 import { loadSiteConfig, type SiteConfig, type SiteOptions } from './config.ts'
 import { openDataDir, reason, StartFault } from './data-dir.ts'
+import { loginText } from './first-password.ts'
 import { checkAddress, freeAddress } from './ports.ts'
 import { giveBackPages } from './program-pages.ts'
 import { type RunningSite, type SiteInfo, startSite } from './site.ts'
@@ -164,7 +166,6 @@ async function main(): Promise<void> {
     dataDir.unlock()
   }
   stopOnSignal(stop)
-  process.on('SIGHUP', () => void running?.reload(() => validConfig(options)))
   line(`data directory ${dataDir.path}`)
   running = await startSite({
     options,
@@ -183,12 +184,16 @@ async function main(): Promise<void> {
   if (isAsked) return
   if (options.readyFile) replaceFile(options.readyFile, `${JSON.stringify(running.facts, null, 2)}\n`)
   showSite(running.facts)
+  const { reload } = running
+  reloadOnHangUp(() => void reload(() => validConfig(options)))
   setTimeout(giveBackPages, START_PAGES_AFTER_MS, PAGES_EVERY_MS)
 }
 
 try {
   // An import of the vulnerability database is a process of its own, this executable started again.
-  await (process.argv[2] === WORKER_COMMAND ? runImportWorker() : main())
+  const isImport = process.argv[2] === WORKER_COMMAND
+  if (isImport) endOnHangUp()
+  await (isImport ? runImportWorker() : main())
 } catch (error) {
   if (error instanceof CommanderError) process.exit(error.exitCode)
   process.stderr.write(`standalone: ${reason(error)}\n`)

@@ -1,9 +1,11 @@
 // The executable collector-ingest: reads its configuration, builds the adapters, wires ingest, and stops in order.
+import '../../process/reload-on-hang-up.ts'
 import '../../process/allocator-setting.ts'
 import { availableParallelism } from 'node:os'
 import type { Logger } from 'pino'
 import { startConfiguredOps } from '../../http/ops-server.ts'
 import { createProgram, ReadyFile } from '../../process/executable.ts'
+import { reloadOnHangUp } from '../../process/reload-on-hang-up.ts'
 import { failureExit, stopOnSignals } from '../../process/stop-on-signals.ts'
 import { isBusWritable } from '../bus/bus.ts'
 import { collectorPaths } from '../config.ts'
@@ -79,10 +81,10 @@ async function run(configFile: string | undefined, readyFile: string | undefined
     await ops?.stop()
     ready.remove()
   })
-  process.on('SIGHUP', () => void reload(ingest, configFile, log))
   const content = { agent_url: ingest.url, ops_url: ops?.url ?? null, pid: process.pid }
   ready.write(content)
   log.info(content, 'ready')
+  reloadOnHangUp(() => void reload(ingest, configFile, log))
 }
 
 await createProgram(

@@ -1,10 +1,12 @@
 // The executable collector-worker, with the admin API: reads its configuration, builds the adapters, wires the worker,
 // stops in order. Also `rules test FILE…`: rule scenario files through the production state machine.
+import '../../process/reload-on-hang-up.ts'
 import '../../process/allocator-setting.ts'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
-import { startConfiguredOps } from '../../http/ops-server.ts'
+import { type ReadyPart, startConfiguredOps } from '../../http/ops-server.ts'
 import { createProgram, guarded, ReadyFile } from '../../process/executable.ts'
+import { reloadOnHangUp } from '../../process/reload-on-hang-up.ts'
 import { failureExit, stopOnSignals } from '../../process/stop-on-signals.ts'
 import { type AllCollectorConfig, collectorPaths } from '../config.ts'
 import { loadConfig, openProcess, pollEvery } from '../executable.ts'
@@ -18,7 +20,7 @@ import { productVersion } from '../version.ts'
 import { runRulesTest } from './evaluation/rules-test.ts'
 import { shardThreadCount } from './evaluation/shard-pool.ts'
 import type { ReloadAgentFeeds } from './reload-calls.ts'
-import { openWorkerStorage } from './storage/open-storage.ts'
+import { type OpenedStorage, openWorkerStorage } from './storage/open-storage.ts'
 import { type RunningWorker, startWorker } from './worker.ts'
 import { feedStatus } from './worker-status.ts'
 
@@ -49,11 +51,24 @@ function reload(worker: RunningWorker, configFile: string | undefined, log: Logg
   }
 }
 
+/** What has been opened of a worker: what is not there yet is not ready. */
+type Opened = { storage: OpenedStorage | null; worker: RunningWorker | null }
+
+const readyParts = (config: AllCollectorConfig, opened: Opened): ReadyPart[] => [
+  { name: 'samples store', isReady: () => opened.worker?.isReady() ?? false },
+  { name: 'rules', isReady: () => opened.worker?.hasRules() ?? false },
+  ...(config['bus.kind'] === 'redis' ? [{ name: 'redis', isReady: () => opened.storage?.isReady() ?? false }] : []),
+]
+
 async function run(configFile: string | undefined, readyFile: string | undefined): Promise<void> {
   const config = loadWorkerConfig(configFile)
   const { log, metrics } = openProcess(config, 'worker')
-  const opened = await openWorkerStorage(config, log)
   const ready = new ReadyFile(readyFile)
+  const parts: Opened = { storage: null, worker: null }
+  // Before the first wait: a worker that waits for Redis or the hub says so.
+  const ops = startConfiguredOps(config, metrics, readyParts(config, parts))
+  const opened = await openWorkerStorage(config, log)
+  parts.storage = opened
   const registry = new AgentRegistry(opened.registry)
   const hub = connectHub(config, log, metrics, 'the rules on disk run, and events stay in the outbox')
   const shared = { config, registry, hub, log, metrics, nowMs: Date.now }
@@ -74,16 +89,12 @@ async function run(configFile: string | undefined, readyFile: string | undefined
     checksStatus: () => ({ ...feedStatus(checks.status()), ...checks.counts() }),
     onFailure: failureExit(log),
   })
+  parts.worker = worker
   const poll = async (): Promise<void> => {
     await opened.poll()
     registry.refresh()
   }
   const polling = pollEvery(opened.pollMs, poll, log)
-  const ops = startConfiguredOps(config, metrics, [
-    { name: 'samples store', isReady: () => worker.isReady() },
-    { name: 'rules', isReady: () => worker.hasRules() },
-    ...opened.ready,
-  ])
   const own = () => ({ outboxDepth: worker.outboxDepth() })
   const heartbeat = startSharedHeartbeat({ ...shared, board: opened.heartbeats, own })
   stopOnSignals(log, async () => {
@@ -94,9 +105,9 @@ async function run(configFile: string | undefined, readyFile: string | undefined
     opened.release()
     ready.remove()
   })
-  process.on('SIGHUP', () => reload(worker, configFile, log))
   ready.write({ admin_url: worker.adminUrl, ops_url: ops?.url ?? null, pid: process.pid })
   log.info({ admin_url: worker.adminUrl }, 'ready')
+  reloadOnHangUp(() => reload(worker, configFile, log))
 }
 
 const program = createProgram(

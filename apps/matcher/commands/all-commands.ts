@@ -4,6 +4,7 @@ import type { Logger } from 'pino'
 import { startConfiguredOps } from '../../http/ops-server.ts'
 import { guarded, ReadyFile } from '../../process/executable.ts'
 import { createServiceLogger } from '../../process/logger.ts'
+import { reloadOnHangUp } from '../../process/reload-on-hang-up.ts'
 import { stopOnSignals } from '../../process/stop-on-signals.ts'
 import { loadServingConfig, type MatcherConfig } from '../config.ts'
 import type { RunningMatcher } from '../matcher.ts'
@@ -47,7 +48,6 @@ async function run(flags: Flags): Promise<void> {
     },
     STOP_DEADLINE_MS,
   )
-  process.on('SIGHUP', () => void reload(matcher, flags, log))
   const content = {
     scan_url: matcher.scanUrl,
     admin_url: matcher.adminUrl,
@@ -58,6 +58,7 @@ async function run(flags: Flags): Promise<void> {
   }
   ready.write(content)
   log.info(content, 'ready')
+  reloadOnHangUp(() => void reload(matcher, flags, log))
 }
 
 /** All commands, in the order of the help. */

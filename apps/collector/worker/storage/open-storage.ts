@@ -1,7 +1,6 @@
 // Opens the storage of a worker process, by bus.kind: the files of data_dir, or Redis (decisions G-142 and G-144).
 import { join } from 'node:path'
 import type { Logger } from 'pino'
-import type { ReadyPart } from '../../../http/ops-server.ts'
 import { pollFaults } from '../../bus/redis-bus-reader.ts'
 import { collectorPaths, DISK_POLL_MS, redisAddressOf, type WorkerConfig } from '../../config.ts'
 import {
@@ -27,13 +26,13 @@ import type { WorkerStorage } from './worker-storage.ts'
 /** The longest interval at which changes of other processes to the registry in Redis are polled. */
 const REDIS_POLL_MS = 500
 
-type OpenedStorage = {
+export type OpenedStorage = {
   readonly storage: WorkerStorage
   readonly registry: RegistryBacking
   readonly reloadAgentFeeds: ReloadAgentFeeds
   /** Resolves once ingest has had the time to read a change; in Redis redis.cache_ttl bounds that. */
   readonly untilIngestPolled: () => Promise<void>
-  readonly ready: readonly ReadyPart[]
+  readonly isReady: () => boolean
   /** For heartbeats. */
   readonly heartbeats: HeartbeatBoard
   readonly pollMs: number
@@ -66,7 +65,7 @@ function openOnDisk(config: WorkerConfig, log: Logger): OpenedStorage {
       },
     },
     untilIngestPolled: () => Bun.sleep(2 * DISK_POLL_MS),
-    ready: [],
+    isReady: () => true,
     heartbeats: new FileHeartbeats({
       directory: collectorPaths(config.data_dir).heartbeats,
       role: 'worker',
@@ -107,7 +106,7 @@ async function openOnRedis(config: WorkerConfig, address: RedisAddress, log: Log
     // Each process sees the counter that a reload call raises, and pulls by itself.
     reloadAgentFeeds: { checks: async () => 'applied' },
     untilIngestPolled: async () => {},
-    ready: [{ name: 'redis', isReady: () => storage.isReady() }],
+    isReady: () => storage.isReady(),
     heartbeats: new RedisHeartbeats(redis, keys, heartbeatMaxAgeMs(config), Date.now),
     pollMs: Math.max(50, Math.min(REDIS_POLL_MS, config['redis.cache_ttl'] / 2)),
     // While Redis is unreachable its connection logs that; changes of others are fetched afterwards.
