@@ -172,9 +172,13 @@ const WEB_URL_KEYS = ['public_url', 'push.fcm_url', 'push.apns_url'] as const
 export function domainFaults(config: Omit<HubConfig, 'listen'>): ConfigFault[] {
   const faults = trustedProxyFaults(config.trusted_proxies)
   const databaseUrl = config['database.url']
-  // One with several hosts is no URL to anybody else.
-  if (databaseUrl && !/^postgres(ql)?:\/\//.test(databaseUrl))
-    faults.push({ key: 'database.url', value: '', message: 'must be postgres://user:password@host:port/name' })
+  if (databaseUrl && !isDatabaseUrl(databaseUrl))
+    faults.push({
+      key: 'database.url',
+      value: '',
+      message:
+        'must be postgres://user:password@host:port/name, with a port up to 65535 and %2F and the like for other characters of the password',
+    })
   for (const key of [...PART_URL_KEYS.filter(part => config[part] !== ''), ...WEB_URL_KEYS]) {
     const value = config[key]
     if (value !== null && !isWebUrl(value))
@@ -194,6 +198,26 @@ export function domainFaults(config: Omit<HubConfig, 'listen'>): ConfigFault[] {
   if (smtpUrl !== null && !isSmtpUrl(smtpUrl))
     faults.push({ key: 'smtp.url', value: '', message: 'must be smtp://user:password@host:port, or smtps://…' })
   return faults
+}
+
+/** One with several hosts, each perhaps with a port, is no URL to anybody but the driver, which takes them apart so. */
+function isDatabaseUrl(text: string): boolean {
+  const authority = /^postgres(?:ql)?:\/\/([^/?]*)/.exec(text)?.[1]
+  if (authority === undefined) return false
+  const hosts = authority.slice(authority.indexOf('@') + 1)
+  return hosts.split(',').every(host => {
+    const url = URL.parse(text.replace(hosts, host))
+    return url !== null && isDecodable(url.username) && isDecodable(url.password)
+  })
+}
+
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text)
+    return true
+  } catch {
+    return false
+  }
 }
 
 export const isWebUrl = (text: string): boolean => /^https?:$/.test(URL.parse(text)?.protocol ?? '')

@@ -80,9 +80,10 @@ function listenFaults(options: SiteOptions, config: Readonly<Record<string, unkn
     },
     readSecretFile: () => '',
   })
-  // The site calls its own hub, whatever `hub.url` says.
-  const own = { ...config, 'hub.url': null }
-  const beside = { ...own, 'admin.listen': null, 'ops.listen': null }
+  // The site calls its own parts, whatever these keys say; without a matcher of its own, the one that is named.
+  const others = { 'hub.url': null, 'collector.admin_url': null, ...(options.matcher ? { 'matcher.url': null } : {}) }
+  const own = { ...config, ...others }
+  const beside = { ...own, 'matcher.url': null, 'admin.listen': null, 'ops.listen': null }
   const plain = Object.entries(given.config).flatMap(([key, listen]) =>
     plainFaults({ ...beside, listen }).map(fault => ({ ...fault, key })),
   )

@@ -7,7 +7,10 @@ import type { ConfigFault } from './keys.ts'
 /** Whether a call of this address would go in plain text to another host. */
 export const isPlainBeyondHost = (url: URL): boolean => url.protocol === 'http:' && !isLoopback(url.hostname)
 
-/** What an executable that serves or calls by `listen`, `admin.listen`, `ops.listen` and `hub.url` may not be told. */
+/** Addresses of other parts that the executable calls. What else is wrong with the last two is told elsewhere. */
+const CALLED_KEYS = ['hub.url', 'matcher.url', 'collector.admin_url'] as const
+
+/** What an executable that serves or calls by these keys may not be told. */
 export function plainFaults(config: Readonly<Record<string, unknown>>): ConfigFault[] {
   const faults: ConfigFault[] = []
   const isAllowed = config['listen.insecure'] === true
@@ -22,12 +25,14 @@ export function plainFaults(config: Readonly<Record<string, unknown>>): ConfigFa
         message: 'would serve plain HTTP beyond this host; set listen.insecure to allow it',
       })
   }
-  const hubUrl = config['hub.url']
-  if (typeof hubUrl !== 'string') return faults
-  const url = URL.canParse(hubUrl) ? new URL(hubUrl) : null
-  if (url?.protocol !== 'http:' && url?.protocol !== 'https:')
-    faults.push({ key: 'hub.url', value: hubUrl, message: 'must be an http:// or https:// address' })
-  else if (!isAllowed && isPlainBeyondHost(url))
-    faults.push({ key: 'hub.url', value: hubUrl, message: 'is plain http to another host; use https' })
+  for (const key of CALLED_KEYS) {
+    const value = config[key]
+    if (typeof value !== 'string') continue
+    const url = URL.parse(value)
+    if (key === 'hub.url' && !/^https?:$/.test(url?.protocol ?? ''))
+      faults.push({ key, value, message: 'must be an http:// or https:// address' })
+    else if (!isAllowed && url !== null && isPlainBeyondHost(url))
+      faults.push({ key, value, message: 'is plain http to another host; use https' })
+  }
   return faults
 }

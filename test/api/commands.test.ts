@@ -21,9 +21,13 @@ function environment(): Record<string, string> {
   return Object.fromEntries(kept.map(([name, value]) => [name, value ?? '']))
 }
 
-async function run(words: string[], input = ''): Promise<{ code: number; out: string; error: string }> {
+async function run(
+  words: string[],
+  input = '',
+  database = databaseUrl,
+): Promise<{ code: number; out: string; error: string }> {
   const child = Bun.spawn([...commandOf('hub'), ...words], {
-    env: { ...environment(), DATABASE_URL: databaseUrl },
+    env: { ...environment(), DATABASE_URL: database },
     stdin: new TextEncoder().encode(input),
     stdout: 'pipe',
     stderr: 'pipe',
@@ -107,6 +111,43 @@ describe('the executable', () => {
     for (const key of ['listen', 'rate.default_per_minute', 'smpt.url', 'smtp.url']) expect(error).toContain(key)
     expect(error).not.toContain('hunter2')
     expect(await run(['check-config'])).toEqual({ code: 0, out: 'the configuration is valid\n', error: '' })
+  })
+
+  test('a database whose address is none fails the check as it refuses the start', async () => {
+    const file = join(folder, 'database.yaml')
+    const missing = join(folder, 'no-such-file')
+    for (const [text, told] of [
+      [`database: { url_file: ${missing} }\n`, `database.url_file = ${missing}: `],
+      ['database: { url: "postgres://me:hunter2@127.0.0.1:99999/x" }\n', 'database.url: must be postgres://'],
+      ['database: { url: "postgres://me:hunter2@one:5432,two:99999/x" }\n', 'database.url: must be postgres://'],
+      ['database: { url: "postgres://me:hunter2%zz@127.0.0.1/x" }\n', 'database.url: must be postgres://'],
+    ] as const) {
+      writeFileSync(file, text)
+      for (const command of ['check-config', 'serve']) {
+        const { code, error } = await run([command, '--config', file], '', '')
+        expect([code, error.includes(told), error.split('database.url').length]).toEqual([1, true, 2])
+        expect(error).not.toContain('hunter2')
+      }
+    }
+    // It may be named where the hub is started.
+    writeFileSync(file, 'log: { level: info }\n')
+    expect((await run(['check-config', '--config', file], '', '')).code).toBe(0)
+    expect((await run(['serve', '--config', file], '', '')).error).toContain('database.url is not set')
+    for (const url of ['postgres://me:a@b:5432,c:5433/x', 'postgresql:///x', 'postgres://me:%2F@[::1]:5432/x?ssl=1'])
+      expect(loadHubConfig(undefined, { 'database.url': url }).faults).toEqual([])
+  })
+
+  test('a part on another host that would be called by plain http is a fault, unless listen.insecure allows it', () => {
+    for (const key of ['matcher.url', 'collector.admin_url']) {
+      const faultsWith = (url: string, isAllowed: boolean) =>
+        loadHubConfig(undefined, { [key]: url, 'listen.insecure': isAllowed }).faults
+      expect(faultsWith('http://10.0.0.5:8085', false)).toEqual([
+        { key, value: 'http://10.0.0.5:8085', message: 'is plain http to another host; use https' },
+      ])
+      expect(faultsWith('http://10.0.0.5:8085', true)).toEqual([])
+      expect(faultsWith('https://10.0.0.5:8085', false)).toEqual([])
+      expect(faultsWith('http://127.0.0.1:8085', false)).toEqual([])
+    }
   })
 
   test('values out of their domain refuse the start as they fail the check', async () => {

@@ -53,6 +53,12 @@ test('an address that is none is named with its option or key, whichever listene
       ])
 })
 
+test('the addresses of parts that the site starts itself are not asked for; a matcher of another host is', () => {
+  const parts = 'matcher: { url: "http://10.0.0.5:8085" }\ncollector: { admin_url: "http://10.0.0.5:8082" }\n'
+  expect(faultsWith(parts, {})).toEqual([])
+  expect(faultsWith(parts, { matcher: false }).map(({ key }) => key)).toEqual(['matcher.url'])
+})
+
 test('plain HTTP beyond this host is a fault of each listener, unless it is allowed or goes over TLS', () => {
   for (const [key, option] of LISTENERS) {
     expect(faultsOf({ [option]: BEYOND })).toEqual([{ key, value: BEYOND, message: PLAIN }])
