@@ -326,7 +326,7 @@ function crossFaults(config: Readonly<Record<string, unknown>>): ConfigFault[] {
   const minVersion = config['agents.min_version']
   if (typeof minVersion === 'string' && minVersion !== '' && !isVersion(minVersion))
     faults.push({ key: 'agents.min_version', value: minVersion, message: 'must be a semantic version such as 1.2.3' })
-  if (hubUrl !== null && config['hub.token'] === null)
+  if (hubUrl !== null && !config['hub.token'])
     faults.push({ key: 'hub.token', value: '', message: 'is needed with hub.url' })
   both('redis.tls.cert_file', 'redis.tls.key_file')
   faults.push(...redisFaults(config))

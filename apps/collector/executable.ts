@@ -7,15 +7,18 @@ import { type AllCollectorConfig, allCollectorKeys, loadCollectorConfig } from '
 import { type CollectorMetrics, type CollectorRole, createCollectorMetrics, createLogger } from './telemetry.ts'
 import { productVersion } from './version.ts'
 
-/**
- * The configuration; throws with every fault in it, a line each. Every process knows the keys of all: they can share a
- * file. `check`: what else this process needs.
- */
+type Loaded = { readonly config: AllCollectorConfig; readonly faults: readonly ConfigFault[] }
+
+/** Every process knows the keys of all: they can share a file. */
+export const readConfig = (file: string | undefined): Loaded =>
+  loadCollectorConfig(allCollectorKeys, file ? readConfigFile(file) : undefined, {})
+
+/** The configuration; throws with every fault in it, a line each. `check`: what else this process needs. */
 export function loadConfig(
   file: string | undefined,
   check: (config: AllCollectorConfig) => readonly ConfigFault[] = () => [],
 ): AllCollectorConfig {
-  const { config, faults } = loadCollectorConfig(allCollectorKeys, file ? readConfigFile(file) : undefined, {})
+  const { config, faults } = readConfig(file)
   const all = [...faults, ...check(config)]
   if (all.length > 0) throw new Error(all.map(describeFault).join('\n'))
   return config

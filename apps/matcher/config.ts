@@ -110,7 +110,7 @@ function crossFaults(config: Readonly<Record<string, unknown>>): ConfigFault[] {
       value: matcherId,
       message: 'must be the id that the hub gave this matcher, a UUID in lower case',
     })
-  if (config['hub.url'] !== null && config['hub.token'] === null)
+  if (config['hub.url'] !== null && !config['hub.token'])
     faults.push({ key: 'hub.token', value: '', message: 'is needed with hub.url' })
   const proxies = config.trusted_proxies
   faults.push(...trustedProxyFaults(Array.isArray(proxies) ? proxies.map(String) : []), ...databaseFaults(config))

@@ -16,7 +16,7 @@ import { RegistryStore } from '../../apps/collector/store/registry/file-registry
 import { AgentRegistry } from '../../apps/collector/store/registry/registry.ts'
 import { ReadyFile } from '../../apps/process/executable.ts'
 import { sha256Hex } from '../../core/series/hash.ts'
-import { commandOf } from '../support/executable.ts'
+import { commandOf, Executable } from '../support/executable.ts'
 import { until } from '../support/until.ts'
 import { firstCertificate } from './certificates.ts'
 import { agentId, agentRecord, protoHeaders, token } from './rig.ts'
@@ -165,6 +165,50 @@ test('an address that agents cannot use, a proxy that is none and a file that is
   ])
   const good = { collector_url: 'https://c.example.net:8443', trusted_proxies: ['10.0.0.1', 'fd00::/8'] }
   expect(f(good)).toEqual([])
+})
+
+test('what an ingest process cannot start with fails its check: files of the update that are not there, a token that is empty', async () => {
+  const missing = join(directory, 'no-manifest.json')
+  const config = write(
+    'no-start.yaml',
+    `update: { manifest_file: ${missing}, public_key_file: ${missing} }\nhub: { url: "http://127.0.0.1:1", token: "" }\n`,
+  )
+  for (const words of [['check-config'], []]) {
+    const child = run([...words, '--config', config])
+    const said = await new Response(child.stderr).text()
+    expect([await child.exited, said]).toEqual([
+      1,
+      [
+        'hub.token is needed with hub.url\n',
+        `update.manifest_file = ${missing} cannot be read (ENOENT)\n`,
+        `update.public_key_file = ${missing} cannot be read (ENOENT)\n`,
+      ].join(''),
+    ])
+  }
+})
+
+test('[WIRE-049] SIGHUP takes a new token of the hub; faults of other keys are told, and hold up no emergency stop', async () => {
+  const tokenFile = write('changing-token', 'an-old-token\n')
+  const text = `listen: 127.0.0.1:0\ndata_dir: ${join(directory, 'changing')}\nhub: { url: "${hub.url}", token_file: ${tokenFile} }\n`
+  const config = write('changing.yaml', text)
+  const ingest = new Executable('collector-ingest', ['--config', config], join(directory, 'changing.json'))
+  const isShown = (shown: string) => hub.requests.some(one => one.headers.get('authorization') === `Bearer ${shown}`)
+  const hangUp = async (...words: string[]) => {
+    const from = ingest.output.length
+    process.kill(ingest.pid, 'SIGHUP')
+    for (const word of words) await until(word, () => ingest.output.slice(from).includes(word))
+  }
+  await ingest.start()
+  try {
+    await until('the old token', () => isShown('an-old-token'))
+    write('changing-token', 'a-new-token\n')
+    await hangUp('token of the hub is read again')
+    await until('the new token', () => isShown('a-new-token'))
+    write('changing.yaml', `${text}tls: { cert_file: ${config}, key_file: ${config} }\nupdate: { stop: true }\n`)
+    await hangUp('update manifest is read again', 'cannot reload the token of the hub', 'tls.cert_file')
+  } finally {
+    expect(await ingest.stop()).toBe(0)
+  }
 })
 
 test('a collector_id that the hub cannot have given is a fault of the configuration', () => {

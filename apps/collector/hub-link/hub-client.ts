@@ -37,14 +37,25 @@ export type HeartbeatBody = {
   readonly outbox_depth?: number
 }
 
-type HubClientOptions = HubConnectionOptions & { readonly collectorId: string | null }
+type HubClientOptions = Omit<HubConnectionOptions, 'token'> & {
+  readonly token: string
+  readonly collectorId: string | null
+}
 
 export class HubClient {
   private readonly hub: HubConnection
 
+  private token: string
+
   /** Throws when the address of the hub is plain http to another server. */
   constructor(private readonly options: HubClientOptions) {
-    this.hub = new HubConnection(options, { prefix: PREFIX, self: 'collector' })
+    this.token = options.token
+    this.hub = new HubConnection({ ...options, token: () => this.token }, { prefix: PREFIX, self: 'collector' })
+  }
+
+  /** Calls show this one from now on. */
+  useToken(token: string): void {
+    this.token = token
   }
 
   get collectorId(): string | null {

@@ -4,22 +4,35 @@ import '../../process/allocator-setting.ts'
 import { availableParallelism } from 'node:os'
 import type { Logger } from 'pino'
 import { startConfiguredOps } from '../../http/ops-server.ts'
+import { describeFault, fileFaults } from '../../process/config-file.ts'
 import { createProgram, ReadyFile } from '../../process/executable.ts'
 import { reloadOnHangUp } from '../../process/reload-on-hang-up.ts'
 import { failureExit, stopOnSignals } from '../../process/stop-on-signals.ts'
 import { isBusWritable } from '../bus/bus.ts'
-import { collectorPaths } from '../config.ts'
-import { loadConfig, openProcess, pollEvery } from '../executable.ts'
+import { type AllCollectorConfig, collectorPaths } from '../config.ts'
+import { loadConfig, openProcess, pollEvery, readConfig } from '../executable.ts'
 import { AgentFeeds } from '../hub-link/agent-feeds.ts'
 import type { ChecksFeed } from '../hub-link/checks-feed.ts'
 import { connectHub } from '../hub-link/connect-hub.ts'
 import { startSharedHeartbeat } from '../hub-link/heartbeat.ts'
+import type { HubClient } from '../hub-link/hub-client.ts'
 import { AgentRegistry } from '../store/registry/registry.ts'
 import { threadFiles } from '../thread-files.ts'
 import { type RunningIngest, startIngest } from './ingest.ts'
 import { type IngestStorage, openIngestStorage } from './ingest-storage.ts'
 
 const files = threadFiles(import.meta.url)
+
+const loadIngestConfig = (file: string | undefined): AllCollectorConfig =>
+  loadConfig(file, config => fileFaults(config, ['update.manifest_file', 'update.public_key_file']))
+
+/** Whether updates are stopped. Only what is wrong with this key itself keeps it from being read. */
+function isUpdateStopped(configFile: string | undefined): boolean {
+  const { config, faults } = readConfig(configFile)
+  const own = faults.filter(({ key }) => key === 'update.stop' || key === '(file)')
+  if (own.length > 0) throw new Error(own.map(describeFault).join('\n'))
+  return config['update.stop']
+}
 
 /** Fetches what other processes of the collector wrote: agents, and that checks are to be pulled. */
 function pollStorage(
@@ -37,7 +50,12 @@ function pollStorage(
 }
 
 /** One by one: a certificate that cannot be read must not hold up the emergency stop of updates. */
-async function reload(ingest: RunningIngest, configFile: string | undefined, log: Logger): Promise<void> {
+async function reload(
+  ingest: RunningIngest,
+  hub: HubClient | null,
+  configFile: string | undefined,
+  log: Logger,
+): Promise<void> {
   const reloadPart = async (part: string, read: () => Promise<void> | void): Promise<void> => {
     try {
       await read()
@@ -46,12 +64,14 @@ async function reload(ingest: RunningIngest, configFile: string | undefined, log
       log.error({ err: error }, `cannot reload the ${part}; what was read before stays in force`)
     }
   }
-  await reloadPart('update manifest', () => ingest.reloadManifest(loadConfig(configFile)['update.stop']))
+  await reloadPart('update manifest', () => ingest.reloadManifest(isUpdateStopped(configFile)))
+  // With it every fault of the configuration is told.
+  await reloadPart('token of the hub', () => hub?.useToken(loadIngestConfig(configFile)['hub.token'] ?? ''))
   await reloadPart('certificate', () => ingest.reloadCertificate())
 }
 
 async function run(configFile: string | undefined, readyFile: string | undefined): Promise<void> {
-  const config = loadConfig(configFile)
+  const config = loadIngestConfig(configFile)
   const { log, metrics } = openProcess(config, 'ingest')
   const onFailure = failureExit(log)
   const threadCount = config['ingest.threads'] || availableParallelism()
@@ -84,12 +104,12 @@ async function run(configFile: string | undefined, readyFile: string | undefined
   const content = { agent_url: ingest.url, ops_url: ops?.url ?? null, pid: process.pid }
   ready.write(content)
   log.info(content, 'ready')
-  reloadOnHangUp(() => void reload(ingest, configFile, log))
+  reloadOnHangUp(() => void reload(ingest, hub, configFile, log))
 }
 
 await createProgram(
   'collector-ingest',
   'Takes metric batches from agents and puts them on the bus.',
   run,
-  loadConfig,
+  loadIngestConfig,
 ).parseAsync()

@@ -14,6 +14,7 @@ import { AgentFeeds } from '../hub-link/agent-feeds.ts'
 import type { ChecksFeed } from '../hub-link/checks-feed.ts'
 import { connectHub } from '../hub-link/connect-hub.ts'
 import { startSharedHeartbeat } from '../hub-link/heartbeat.ts'
+import type { HubClient } from '../hub-link/hub-client.ts'
 import { AgentRegistry } from '../store/registry/registry.ts'
 import { threadFiles } from '../thread-files.ts'
 import { productVersion } from '../version.ts'
@@ -42,10 +43,12 @@ const reloadChecks = (checks: ChecksFeed, ofIngest: ReloadAgentFeeds): ReloadAge
   },
 })
 
-function reload(worker: RunningWorker, configFile: string | undefined, log: Logger): void {
+function reload(worker: RunningWorker, hub: HubClient | null, configFile: string | undefined, log: Logger): void {
   try {
-    worker.reloadAdmin(loadWorkerConfig(configFile))
-    log.info('certificate and admin tokens are read again')
+    const fresh = loadWorkerConfig(configFile)
+    worker.reloadAdmin(fresh)
+    hub?.useToken(fresh['hub.token'] ?? '')
+    log.info('certificate, admin tokens and the token of the hub are read again')
   } catch (error) {
     log.error({ err: error }, 'cannot reload; what was read before stays in force')
   }
@@ -107,7 +110,7 @@ async function run(configFile: string | undefined, readyFile: string | undefined
   })
   ready.write({ admin_url: worker.adminUrl, ops_url: ops?.url ?? null, pid: process.pid })
   log.info({ admin_url: worker.adminUrl }, 'ready')
-  reloadOnHangUp(() => reload(worker, configFile, log))
+  reloadOnHangUp(() => reload(worker, hub, configFile, log))
 }
 
 const program = createProgram(
