@@ -78,6 +78,8 @@ export class Session {
     this.#buffer = new BatchBuffer(dir.bufferPath(), settings.current.bufferBytesMax, log)
     const seq = new SeqCounter(dir)
     this.#sender = new Sender({ client, buffer: this.#buffer, seq, settings, status, clock, log, token: this.#token })
+    // What an earlier run left counts before anything is sent.
+    status.update(this.#sender.facts())
     this.#uplink = this.#makeUplink(identity.agentId)
     settings.onChange(({ bufferBytesMax }) => {
       this.#buffer.setBytesMax(bufferBytesMax)

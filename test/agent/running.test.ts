@@ -89,6 +89,19 @@ test('a stop in the middle of a request ends at once, and the batch waits for th
     expect(rig.peer.points('uptime_seconds')[0]?.tsMs).toBe(stamp)
   }))
 
+test('after a start the status counts what an earlier run left, before anything is sent', () =>
+  withRig(async rig => {
+    rig.peer.always('POST /metrics', () => new Promise<null>(() => {}))
+    const agent = await rig.start()
+    await rig.clock.runUntil(() => rig.peer.of('POST /metrics').length >= 1, 'a request', 60_000, 2, 1)
+    await agent.stop()
+    const again = await rig.start()
+    expect(await again.enrolled).toBe(rig.peer.agentId)
+    const { buffer_batches: batches, buffer_bytes: bytes } = rig.status()
+    expect([batches, Number(bytes) > 0]).toEqual([1, true])
+    expect(rig.peer.of('POST /metrics').length).toBe(1)
+  }))
+
 test('points lie on the grid of the clock as it is, after it was set forward and back', () =>
   withRig(async rig => {
     await rig.start()
