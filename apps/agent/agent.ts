@@ -7,7 +7,7 @@ import type { AgentParts } from './agent-parts.ts'
 import { Alarm, type Clock, systemClock } from './clock.ts'
 import { HostFiles, type HostRoots, linuxRoots } from './collectors/host-files.ts'
 import { type AskStatFs, askStatFs, StatFsAsker } from './collectors/stat-fs.ts'
-import { type AgentOptions, agentVersion } from './config.ts'
+import { type AgentOptions, agentVersion, collectorUrlUnset } from './config.ts'
 import { ScanLane } from './scan/scan-lane.ts'
 import { ScanStore } from './scan/scan-store.ts'
 import { Session, type SessionIdentity } from './session.ts'
@@ -181,7 +181,7 @@ class Agent implements RunningAgent {
     const collectorUrl = move?.url ?? configuredUrl
     status.update({ collectorUrl, agentId: known?.agentId ?? null })
     if (collectorUrl === null || configuredUrl === null) {
-      this.#fail('collector_url is not set: in the file of --config, as SVC_COLLECTOR_URL, or by --collector-url')
+      this.#fail(`collector_url ${collectorUrlUnset}`)
       return
     }
     this.#client = new CollectorClient({

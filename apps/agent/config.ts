@@ -110,6 +110,19 @@ export type AgentOptions = {
   }
 }
 
+export const collectorUrlUnset = 'is not set: in the file of --config, as SVC_COLLECTOR_URL, or by --collector-url'
+
+/**
+ * An agent that runs needs a collector, by its configuration or from its enrollment, or a matcher. `faults`: what is
+ * said of the configuration already.
+ */
+export function runFaults(options: AgentOptions, faults: readonly ConfigFault[]): ConfigFault[] {
+  const { collectorUrl, scan, stateDir } = options
+  const isNamed = collectorUrl !== null || scan.matcherUrl !== null || existsSync(join(stateDir, IDENTITY_FILE))
+  const isSaid = faults.some(({ key }) => key === '(file)' || key === 'collector_url')
+  return isNamed || isSaid ? [] : [{ key: 'collector_url', value: '', message: collectorUrlUnset }]
+}
+
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
 function localChecks(config: Config<typeof agentKeys>, faults: ConfigFault[]): Check[] {

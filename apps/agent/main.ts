@@ -7,7 +7,7 @@ import { isObject } from '../../core/json-object.ts'
 import { replaceFile } from '../files/replace-file.ts'
 import { type RunningAgent, startAgent } from './agent.ts'
 import { HostFiles, linuxRoots } from './collectors/host-files.ts'
-import { type AgentOptions, agentVersion, DEFAULT_CONFIG_FILE, loadAgentOptions } from './config.ts'
+import { type AgentOptions, agentVersion, DEFAULT_CONFIG_FILE, loadAgentOptions, runFaults } from './config.ts'
 import { install } from './install.ts'
 import { runScanCommand, type ScanCommand } from './scan/scan-command.ts'
 import { readScanStatus } from './scan/scan-status.ts'
@@ -45,16 +45,21 @@ const messageOf = (error: unknown): string => (error instanceof Error ? error.me
 const describeFault = ({ key, value, message }: ConfigFault): string =>
   `${key}${value === '' ? '' : `: ${value}`}: ${message}`
 
-/** Stops the process on a configuration that cannot be used, naming every fault. */
-function loadOrExit(flags: CommonFlags, more: Readonly<Record<string, unknown>> = {}): AgentOptions {
+/** Stops the process on a configuration that cannot be used, naming every fault. `check`: what else is needed. */
+function loadOrExit(
+  flags: CommonFlags,
+  more: Readonly<Record<string, unknown>> = {},
+  check: typeof runFaults = () => [],
+): AgentOptions {
   const { options, faults } = loadAgentOptions(flags.config ?? null, {
     state_dir: flags.stateDir,
     collector_url: flags.collectorUrl,
     'tls.ca_file': flags.caFile,
     ...more,
   })
-  if (faults.length === 0) return options
-  for (const fault of faults) complain(describeFault(fault))
+  const all = [...faults, ...check(options, faults)]
+  if (all.length === 0) return options
+  for (const fault of all) complain(describeFault(fault))
   process.exit(1)
 }
 
@@ -73,7 +78,7 @@ const environmentWarnings = (): string[] =>
     : []
 
 async function run(flags: RunFlags): Promise<void> {
-  const options = loadOrExit(flags)
+  const options = loadOrExit(flags, {}, runFaults)
   const log = makeLog(options.logLevel)
   let agent: RunningAgent | null = null
   const watcherPid = flags.watcher === undefined ? null : Number(flags.watcher)
@@ -273,7 +278,7 @@ withCommon(program.command('scan').description('list the packages of this host, 
   .action(scan)
 withCommon(program.command('check-config').description('say every fault of the configuration')).action(
   (flags: CommonFlags) => {
-    loadOrExit(flags)
+    loadOrExit(flags, {}, runFaults)
     say('the configuration is valid')
   },
 )

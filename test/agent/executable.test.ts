@@ -88,6 +88,25 @@ test(
 )
 
 test(
+  'an agent that knows no collector and no matcher does not start, and check-config says why',
+  async () => {
+    const path = join(folder, 'nowhere.yaml')
+    writeFileSync(path, `state_dir: ${join(folder, 'nowhere')}\n`)
+    for (const word of ['check-config', 'run']) {
+      const { code, err } = await command(word, '--config', path)
+      expect([code, err]).toEqual([
+        1,
+        'collector_url: is not set: in the file of --config, as SVC_COLLECTOR_URL, or by --collector-url\n',
+      ])
+    }
+    expect(existsSync(join(folder, 'nowhere'))).toBe(false)
+    writeFileSync(path, `state_dir: ${join(folder, 'nowhere')}\nscan: { matcher_url: "https://matcher.example.net" }\n`)
+    expect((await command('check-config', '--config', path)).code).toBe(0)
+  },
+  DEADLINE_MS,
+)
+
+test(
   'agent enroll keeps the token with mode 0600, and the agent then runs without a licence',
   async () => {
     const args = ['--license', 'lic_x', '--collector-url', peer.url, '--state-dir', stateDir()]
