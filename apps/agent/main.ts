@@ -5,6 +5,7 @@ import { type Logger, pino } from 'pino'
 import type { ConfigFault } from '../../core/config/keys.ts'
 import { isObject } from '../../core/json-object.ts'
 import { replaceFile } from '../files/replace-file.ts'
+import { checkReadyFile } from '../process/executable.ts'
 import { type RunningAgent, startAgent } from './agent.ts'
 import { HostFiles, linuxRoots } from './collectors/host-files.ts'
 import { type AgentOptions, agentVersion, DEFAULT_CONFIG_FILE, loadAgentOptions, runFaults } from './config.ts'
@@ -95,6 +96,7 @@ async function run(flags: RunFlags): Promise<void> {
   process.on('SIGHUP', () => log.info('SIGHUP changes nothing: the configuration is read at the start'))
   const selfUpdate = { executable, args: process.argv.slice(2), watcherPid }
   try {
+    checkReadyFile(flags.readyFile, options.stateDir)
     agent = await startAgent({ options, log, selfUpdate, warnings: environmentWarnings() })
   } catch (error) {
     complain(`cannot start: ${messageOf(error)}`)

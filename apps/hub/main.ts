@@ -7,6 +7,7 @@ import { errorLine } from '../../core/error-info.ts'
 import { replaceFile } from '../files/replace-file.ts'
 import { certificateFaults } from '../process/certificate-files.ts'
 import { readConfigFile } from '../process/config-file.ts'
+import { checkReadyFile } from '../process/executable.ts'
 import { endOnHangUp, reloadOnHangUp } from '../process/reload-on-hang-up.ts'
 import {
   addCompanyCommands,
@@ -85,6 +86,7 @@ async function serve(command: Command): Promise<void> {
   const config = validConfig(options)
   const log = createLogger(config['log.level'])
   const { readyFile } = options
+  checkReadyFile(readyFile, config.data_dir)
   // One that a killed process left names addresses that nobody serves.
   if (readyFile) rmSync(readyFile, { force: true })
   const running = await startHub({ config, log })

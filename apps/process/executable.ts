@@ -1,6 +1,8 @@
 // What executables share around their wiring: the command line and the ready file. How they end: stop-on-signals.ts.
-import { rmSync } from 'node:fs'
+import { accessSync, constants, rmSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
 import { Command } from 'commander'
+import { codeOf } from '../../core/config/address.ts'
 import manifest from '../../package.json'
 import { replaceFile } from '../files/replace-file.ts'
 import { endOnHangUp } from './reload-on-hang-up.ts'
@@ -41,6 +43,23 @@ export async function guarded(command: () => void | Promise<void>): Promise<void
   } catch (error) {
     console.error(error instanceof Error ? error.message : String(error))
     process.exit(1)
+  }
+}
+
+/**
+ * Throws, before anything starts, where the ready file could not be written once everything answers. What is not there
+ * yet below `dataDir` may be made by then.
+ */
+export function checkReadyFile(path: string | undefined | null, dataDir: string | null): void {
+  if (path === undefined || path === null) return
+  const directory = dirname(path)
+  try {
+    accessSync(directory, constants.W_OK | constants.X_OK)
+  } catch (error) {
+    const isOwn = dataDir !== null && join(resolve(directory), '/').startsWith(join(resolve(dataDir), '/'))
+    if (isOwn && codeOf(error) === 'ENOENT') return
+    const advice = codeOf(error) === 'ENOENT' ? 'is not there' : `cannot be written (${codeOf(error)})`
+    throw new Error(`--ready-file ${path}: the directory ${directory} ${advice}`)
   }
 }
 

@@ -10,6 +10,7 @@ import { replaceFile } from '../files/replace-file.ts'
 import { WORKER_COMMAND } from '../matcher/vulndb/import/job.ts'
 import { runImportWorker } from '../matcher/vulndb/import/worker.ts'
 import { describeFault } from '../process/config-file.ts'
+import { checkReadyFile } from '../process/executable.ts'
 import { endOnHangUp, reloadOnHangUp } from '../process/reload-on-hang-up.ts'
 import { loadSiteConfig, type SiteConfig, type SiteOptions } from './config.ts'
 import { openDataDir, reason, StartFault } from './data-dir.ts'
@@ -148,6 +149,7 @@ async function main(): Promise<void> {
     line('the configuration is valid')
     return
   }
+  checkReadyFile(options.readyFile, options.dataDir)
   await checkAddress('--hub-listen', options.hubListen)
   await checkAddress('--agent-listen', options.agentListen)
   await checkAddress('--admin-listen', options.adminListen)

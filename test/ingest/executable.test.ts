@@ -14,9 +14,9 @@ import {
 import { isRecordFault, parseAgentRecord } from '../../apps/collector/store/registry/agent-record-faults.ts'
 import { RegistryStore } from '../../apps/collector/store/registry/file-registry-store.ts'
 import { AgentRegistry } from '../../apps/collector/store/registry/registry.ts'
-import { ReadyFile } from '../../apps/process/executable.ts'
+import { checkReadyFile, ReadyFile } from '../../apps/process/executable.ts'
 import { sha256Hex } from '../../core/series/hash.ts'
-import { commandOf, Executable } from '../support/executable.ts'
+import { commandOf, Executable, type ExecutableName, runCommand } from '../support/executable.ts'
 import { until } from '../support/until.ts'
 import { firstCertificate } from './certificates.ts'
 import { agentId, agentRecord, protoHeaders, token } from './rig.ts'
@@ -57,6 +57,34 @@ test('[OPS-020] a ready file that a killed process left is gone before the next 
   expect(existsSync(path)).toBe(false)
   next.write({ pid: 2 })
   expect(JSON.parse(readFileSync(path, 'utf8'))).toEqual({ pid: 2 })
+})
+
+test('[OPS-020] a ready file that could not be written refuses the start of every executable, and names its option', async () => {
+  const missing = join(directory, 'nowhere')
+  const path = join(missing, 'ready.json')
+  const said = `--ready-file ${path}: the directory ${missing} is not there\n`
+  const dataDir = join(directory, 'not-started')
+  const config = write(
+    'not-started.yaml',
+    `data_dir: ${dataDir}\nadmin: { token: x }\nops: { listen: "127.0.0.1:0" }\n`,
+  )
+  const agentConfig = write('agent.yaml', `state_dir: ${dataDir}\ncollector_url: http://127.0.0.1:1\n`)
+  const starts: [ExecutableName, string[], string][] = [
+    ['collector-ingest', ['--config', config], said],
+    ['collector-worker', ['--config', config], said],
+    ['matcher', ['run', '--config', config], said],
+    ['hub', ['serve', '--database-url', 'postgres://127.0.0.1:1/x'], `hub: ${said}`],
+    ['agent', ['run', '--config', agentConfig], `cannot start: ${said}`],
+    ['standalone', ['--data-dir', dataDir, '--hub-listen', '127.0.0.1:0'], `standalone: ${said}`],
+  ]
+  for (const [name, words, told] of starts) {
+    const { code, err } = await runCommand(name, [...words, '--ready-file', path])
+    expect([name, code, err]).toEqual([name, 1, told])
+  }
+  expect(existsSync(dataDir)).toBe(false)
+  // The process makes its data directory itself.
+  expect(() => checkReadyFile(path, directory)).not.toThrow()
+  expect(() => checkReadyFile(path, join(directory, 'now'))).toThrow('--ready-file')
 })
 
 test('[OPS-020] [OPS-016] [BUS-004] [REG-014] [REG-017] the executable starts, says ready, serves, follows the shared registry and stops in order', async () => {

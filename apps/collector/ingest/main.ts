@@ -5,7 +5,7 @@ import { availableParallelism } from 'node:os'
 import type { Logger } from 'pino'
 import { startConfiguredOps } from '../../http/ops-server.ts'
 import { describeFault, fileFaults } from '../../process/config-file.ts'
-import { createProgram, ReadyFile } from '../../process/executable.ts'
+import { checkReadyFile, createProgram, ReadyFile } from '../../process/executable.ts'
 import { reloadOnHangUp } from '../../process/reload-on-hang-up.ts'
 import { failureExit, stopOnSignals } from '../../process/stop-on-signals.ts'
 import { isBusWritable } from '../bus/bus.ts'
@@ -72,6 +72,7 @@ async function reload(
 
 async function run(configFile: string | undefined, readyFile: string | undefined): Promise<void> {
   const config = loadIngestConfig(configFile)
+  checkReadyFile(readyFile, config.data_dir)
   const { log, metrics } = openProcess(config, 'ingest')
   const onFailure = failureExit(log)
   const threadCount = config['ingest.threads'] || availableParallelism()

@@ -5,7 +5,7 @@ import '../../process/allocator-setting.ts'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { type ReadyPart, startConfiguredOps } from '../../http/ops-server.ts'
-import { createProgram, guarded, ReadyFile } from '../../process/executable.ts'
+import { checkReadyFile, createProgram, guarded, ReadyFile } from '../../process/executable.ts'
 import { reloadOnHangUp } from '../../process/reload-on-hang-up.ts'
 import { failureExit, stopOnSignals } from '../../process/stop-on-signals.ts'
 import { type AllCollectorConfig, collectorPaths } from '../config.ts'
@@ -65,12 +65,13 @@ const readyParts = (config: AllCollectorConfig, opened: Opened): ReadyPart[] => 
 
 async function run(configFile: string | undefined, readyFile: string | undefined): Promise<void> {
   const config = loadWorkerConfig(configFile)
+  checkReadyFile(readyFile, config.data_dir)
   const { log, metrics } = openProcess(config, 'worker')
-  const ready = new ReadyFile(readyFile)
   const parts: Opened = { storage: null, worker: null }
   // Before the first wait: a worker that waits for Redis or the hub says so.
   const ops = startConfiguredOps(config, metrics, readyParts(config, parts))
   const opened = await openWorkerStorage(config, log)
+  const ready = new ReadyFile(readyFile)
   parts.storage = opened
   const registry = new AgentRegistry(opened.registry)
   const hub = connectHub(config, log, metrics, 'the rules on disk run, and events stay in the outbox')

@@ -2,7 +2,7 @@
 import type { Command } from 'commander'
 import type { Logger } from 'pino'
 import { startConfiguredOps } from '../../http/ops-server.ts'
-import { guarded, ReadyFile } from '../../process/executable.ts'
+import { checkReadyFile, guarded, ReadyFile } from '../../process/executable.ts'
 import { createServiceLogger } from '../../process/logger.ts'
 import { reloadOnHangUp } from '../../process/reload-on-hang-up.ts'
 import { stopOnSignals } from '../../process/stop-on-signals.ts'
@@ -35,6 +35,7 @@ async function reload(matcher: RunningMatcher, flags: Flags, log: Logger): Promi
 
 async function run(flags: Flags): Promise<void> {
   const config = configOf(flags)
+  checkReadyFile(flags.readyFile, config.data_dir)
   const log = createServiceLogger(config['log.level'], 'matcher')
   const ready = new ReadyFile(flags.readyFile)
   const matcher = await openMatcher({ config, log })
