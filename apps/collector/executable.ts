@@ -35,14 +35,23 @@ export function openProcess(
   return { log, metrics }
 }
 
-/** Calls `poll` every `intervalMs`, one call at a time; a failed one is logged and the next goes on. */
+/**
+ * Calls `poll` every `intervalMs`, one call at a time. What keeps it from working is logged once until it changes, and
+ * that it works again.
+ */
 export function pollEvery(intervalMs: number, poll: () => Promise<void>, log: Logger): { stop(): Promise<void> } {
   let polling: Promise<void> | null = null
+  let told: string | null = null
   const pollOnce = async (): Promise<void> => {
     try {
       await poll()
+      if (told !== null) log.info('the registry that the processes share can be read again')
+      told = null
     } catch (error) {
-      log.error({ err: error }, 'cannot read the registry that the processes share')
+      const cause = error instanceof Error ? error.message : String(error)
+      if (cause !== told)
+        log.error({ err: error }, 'cannot read the registry that the processes share; it is tried again')
+      told = cause
     }
     polling = null
   }

@@ -11,7 +11,7 @@ import { collectorPaths, DISK_POLL_MS, type IngestConfig, redisAddressOf } from 
 import { FileHeartbeats, type HeartbeatBoard, heartbeatMaxAgeMs, RedisHeartbeats } from '../store/process-heartbeats.ts'
 import type { RedisAddress } from '../store/redis/redis-address.ts'
 import { RedisShared } from '../store/redis/redis-announcements.ts'
-import { isOfSentinels, openRedis, redisCause, toldTo, whenReady } from '../store/redis/redis-client.ts'
+import { isOfSentinels, openRedis, tellRights, toldTo, whenReady } from '../store/redis/redis-client.ts'
 import { redisKeys } from '../store/redis/redis-keys.ts'
 import { RedisRegistryStore } from '../store/redis/redis-registry-store.ts'
 import { durabilityFaults, logRedisFaults } from '../store/redis/redis-setup-faults.ts'
@@ -120,12 +120,15 @@ async function openOnRedis(
   const poll = async (): Promise<boolean> => {
     // While Redis is unreachable its connection logs that; changes of others are found afterwards.
     if (redis.status !== 'ready') return false
-    await registry.poll()
-    return (await shared.poll()).reloads.includes('checks')
+    try {
+      await registry.poll()
+      return (await shared.poll()).reloads.includes('checks')
+    } catch (error) {
+      return tellRights(error, config['redis.prefix'])
+    }
   }
-  await poll().catch(error =>
-    log.error({ cause: redisCause(error) }, 'cannot read the registry that the processes share'),
-  )
+  // What it meets is told by the polls that follow.
+  await poll().catch(() => {})
   return {
     registry,
     bus,

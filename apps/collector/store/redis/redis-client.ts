@@ -43,6 +43,13 @@ export function redisCause(error: unknown): string {
   return error.name === 'MaxRetriesPerRequestError' ? 'the connection broke before the answer came' : error.message
 }
 
+/** Throws with what the operator can do where the user of Redis lacks rights, as for another prefix than his. */
+export function tellRights(error: unknown, prefix: string): never {
+  const cause = redisCause(error)
+  const advice = `; redis.prefix is "${prefix}": give the user of redis.url ~${prefix}* and &${prefix}*, or set the prefix that it has`
+  throw new Error(cause.startsWith('NOPERM') ? `${cause}${advice}` : cause)
+}
+
 /** Redis does not answer. */
 export class RedisAway extends Error {}
 

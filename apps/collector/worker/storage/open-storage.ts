@@ -11,7 +11,14 @@ import {
 } from '../../store/process-heartbeats.ts'
 import { lockFile } from '../../store/process-lock.ts'
 import type { RedisAddress } from '../../store/redis/redis-address.ts'
-import { isOfSentinels, openRedis, readWhenReady, toldTo, whenReady } from '../../store/redis/redis-client.ts'
+import {
+  isOfSentinels,
+  openRedis,
+  readWhenReady,
+  tellRights,
+  toldTo,
+  whenReady,
+} from '../../store/redis/redis-client.ts'
 import { redisKeys } from '../../store/redis/redis-keys.ts'
 import { RedisRegistryStore } from '../../store/redis/redis-registry-store.ts'
 import { durabilityFaults, logRedisFaults } from '../../store/redis/redis-setup-faults.ts'
@@ -112,7 +119,7 @@ async function openOnRedis(config: WorkerConfig, address: RedisAddress, log: Log
     // While Redis is unreachable its connection logs that; changes of others are fetched afterwards.
     poll: async () => {
       if (redis.status !== 'ready') return
-      await registry.poll()
+      await registry.poll().catch(error => tellRights(error, config['redis.prefix']))
       // A purge writes its tombstone before it removes the tenant's agents. The tombstone is applied first here too:
       // otherwise the removal of the agents would close their alerts with events.
       if (registry.hasChanges) await storage.pollNow()
