@@ -9,7 +9,7 @@ import { storedBeforeMs } from '../../bus/redis-bus.ts'
 import { RedisBusReader } from '../../bus/redis-bus-reader.ts'
 import type { Exclusively } from '../../store/clickhouse/samples-schema.ts'
 import { readTombstones } from '../../store/redis/redis-announcements.ts'
-import { openRedis } from '../../store/redis/redis-client.ts'
+import { openRedis, whenReady } from '../../store/redis/redis-client.ts'
 import { redisKeys } from '../../store/redis/redis-keys.ts'
 import { underLock } from '../../store/redis/redis-lock.ts'
 import type { SampleHold, SamplesThreadOptions } from './samples-messages.ts'
@@ -102,7 +102,11 @@ export function openSamplesBus(options: SamplesThreadOptions, events: SamplesBus
     pollMs: WOKEN_POLL_MS,
     arrivedBeforeMs: () => storedBeforeMs(redis, keys),
     readTombstones: () => readTombstones(redis, keys, Date.now()),
-    exclusively: work => underLock(redis, keys.samplesSchema, work),
+    exclusively: async work => {
+      // The first thing that a start asks of this connection, which may not be there yet.
+      await whenReady(redis)
+      await underLock(redis, keys.samplesSchema, work)
+    },
     setPartitions: partitions => {
       reader.partitions = partitions
     },
