@@ -8,7 +8,8 @@ import { type AgentOptions, agentKeys, resolveAgentOptions } from '../agent/conf
 import { type AllCollectorConfig, allCollectorKeys } from '../collector/config.ts'
 import { domainFaults, type HubConfig, hubKeys } from '../hub/config.ts'
 import { type MatcherConfig, matcherKeys } from '../matcher/config.ts'
-import { readConfigFile } from '../process/config-file.ts'
+import { certificateFaults } from '../process/certificate-files.ts'
+import { fileFaults, readConfigFile } from '../process/config-file.ts'
 
 /** Addresses of the three listeners come from the command line; a `listen` in the file would be ambiguous. */
 const { listen: _hubListen, ...hubOwn } = hubKeys
@@ -89,6 +90,13 @@ function listenFaults(options: SiteOptions, config: Readonly<Record<string, unkn
   )
   return [...given.faults, ...plain, ...plainFaults(own)]
 }
+
+/** Files that a start needs. A reload does without them: each part goes on with what it read before. */
+export const startFaults = (site: SiteConfig, options: SiteOptions): ConfigFault[] => [
+  ...certificateFaults(site.hub({})),
+  ...fileFaults(site.collector({}), ['update.manifest_file', 'update.public_key_file']),
+  ...(options.matcher ? fileFaults(site.matcher({}), ['db.public_key_file']) : []),
+]
 
 /** Reads file and environment once. The three parts are completed when the site knows its addresses and secrets. */
 export function loadSiteConfig(options: SiteOptions): { site: SiteConfig; faults: ConfigFault[] } {

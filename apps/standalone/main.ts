@@ -12,7 +12,7 @@ import { runImportWorker } from '../matcher/vulndb/import/worker.ts'
 import { describeFault } from '../process/config-file.ts'
 import { checkReadyFile } from '../process/executable.ts'
 import { endOnHangUp, reloadOnHangUp } from '../process/reload-on-hang-up.ts'
-import { loadSiteConfig, type SiteConfig, type SiteOptions } from './config.ts'
+import { loadSiteConfig, type SiteConfig, type SiteOptions, startFaults } from './config.ts'
 import { openDataDir, reason, StartFault } from './data-dir.ts'
 import { loginText } from './first-password.ts'
 import { checkAddress, freeAddress } from './ports.ts'
@@ -132,8 +132,9 @@ function stopOnSignal(stop: () => Promise<void>): void {
 }
 
 /** Throws with every fault of the configuration. */
-function validConfig(options: SiteOptions): SiteConfig {
-  const { site, faults } = loadSiteConfig(options)
+function validConfig(options: SiteOptions, more: typeof startFaults = () => []): SiteConfig {
+  const { site, faults: ofKeys } = loadSiteConfig(options)
+  const faults = [...ofKeys, ...more(site, options)]
   if (faults.length > 0)
     throw new StartFault(
       `the configuration is not valid:\n${faults.map(fault => `  ${describeFault(fault)}`).join('\n')}`,
@@ -144,7 +145,7 @@ function validConfig(options: SiteOptions): SiteConfig {
 async function main(): Promise<void> {
   const asked = readOptions(process.argv.slice(2))
   const options = await withMatcherAddresses(asked)
-  const config = validConfig(options)
+  const config = validConfig(options, startFaults)
   if (options.checkConfig) {
     line('the configuration is valid')
     return
