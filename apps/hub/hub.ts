@@ -8,6 +8,7 @@ import { errorLine } from '../../core/error-info.ts'
 import { answersToHost, hostRefusal } from '../../core/network/host-header.ts'
 import { FixedWindows } from '../http/fixed-windows.ts'
 import type { IncomingRequest } from '../http/http-request.ts'
+import { warnOfCertificate } from '../process/certificate-files.ts'
 import { CollectorClient } from './collectors/collector-client.ts'
 import { registerCollectorJobs } from './collectors/collector-jobs.ts'
 import type { HubConfig } from './config.ts'
@@ -196,6 +197,7 @@ export async function startHub({ config, log, pages: given }: HubOptions): Promi
     await hub.jobs.start()
     const stopSchedule = startSchedule(hub)
     const leave = await joinProcesses(hub)
+    warnOfCertificate(config, log)
     log.info({ url: api.url, ops_url: ops?.url ?? null, version: productVersion }, 'ready')
     return {
       url: api.url,
@@ -204,6 +206,7 @@ export async function startHub({ config, log, pages: given }: HubOptions): Promi
       reload(fresh) {
         // The certificate first: files that cannot be used leave everything as it is.
         api.reloadCertificate(fresh)
+        warnOfCertificate(fresh, log)
         const keys = applyReload(hub.state.configured, fresh, log)
         Object.assign(config, Object.fromEntries(keys.map(key => [key, fresh[key]])))
         hub.state.applyToConfig()

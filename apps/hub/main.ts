@@ -5,7 +5,7 @@ import { Command, CommanderError } from 'commander'
 import type { ConfigFault } from '../../core/config/keys.ts'
 import { errorLine } from '../../core/error-info.ts'
 import { replaceFile } from '../files/replace-file.ts'
-import { certificateFaults } from '../process/certificate-files.ts'
+import { certificateFaults, sayCertificateWarnings } from '../process/certificate-files.ts'
 import { readConfigFile } from '../process/config-file.ts'
 import { checkReadyFile } from '../process/executable.ts'
 import { endOnHangUp, reloadOnHangUp } from '../process/reload-on-hang-up.ts'
@@ -147,6 +147,7 @@ function checkConfig(command: Command): void {
   const { config, faults: ofKeys } = configOf(options)
   const faults = [...ofKeys, ...certificateFaults(config)]
   if (faults.length > 0) throw new UsageError(faults.map(faultText).join('\n'))
+  sayCertificateWarnings(config)
   printer(options.json ?? false)({ result: 'the configuration is valid' })
 }
 

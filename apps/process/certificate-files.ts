@@ -3,7 +3,9 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
+import type { Logger } from 'pino'
 import type { ConfigFault } from '../../core/config/keys.ts'
+import { DAY_MS } from '../../core/limits.ts'
 import { describeFault, fileFaults } from './config-file.ts'
 
 type CertificateFiles = { readonly 'tls.cert_file': string | null; readonly 'tls.key_file': string | null }
@@ -72,4 +74,32 @@ export function readCertificate(config: CertificateFiles): CertificateText | nul
   const { faults, pair } = readPair(config, 'tls.cert_file', 'tls.key_file')
   if (faults.length > 0) throw new Error(faults.map(describeFault).join('\n'))
   return pair
+}
+
+/** What ends within it is said before it ends. */
+const ENDING_MS = 7 * DAY_MS
+
+/** What keeps no process from starting and clients from coming: a certificate out of its time, or soon to be. */
+export function certificateWarnings(config: Readonly<Record<string, unknown>>, nowMs = Date.now()): ConfigFault[] {
+  const { pair } = readPair(config, 'tls.cert_file', 'tls.key_file')
+  if (pair === null) return []
+  const { validFrom, validTo } = new X509Certificate(pair.cert)
+  const [fromMs, toMs] = [Date.parse(validFrom), Date.parse(validTo)]
+  const told = (message: string): ConfigFault[] => [
+    { key: 'tls.cert_file', value: String(config['tls.cert_file']), message },
+  ]
+  const at = (ms: number): string => new Date(ms).toISOString().replace('.000', '')
+  if (toMs <= nowMs) return told(`expired at ${at(toMs)}: clients that verify it do not connect`)
+  if (fromMs > nowMs) return told(`is not valid before ${at(fromMs)}: clients that verify it do not connect until then`)
+  return toMs - nowMs < ENDING_MS ? told(`expires at ${at(toMs)}, in less than 7 days`) : []
+}
+
+/** At a start and at a reload. */
+export function warnOfCertificate(config: CertificateFiles, log: Logger): void {
+  for (const fault of certificateWarnings(config)) log.warn(describeFault(fault))
+}
+
+/** For commands: a line each on standard error. */
+export function sayCertificateWarnings(config: Readonly<Record<string, unknown>>): void {
+  for (const fault of certificateWarnings(config)) process.stderr.write(`warning: ${describeFault(fault)}\n`)
 }

@@ -5,14 +5,18 @@ import { Command } from 'commander'
 import { codeOf } from '../../core/config/address.ts'
 import manifest from '../../package.json'
 import { replaceFile } from '../files/replace-file.ts'
+import { sayCertificateWarnings } from './certificate-files.ts'
 import { endOnHangUp } from './reload-on-hang-up.ts'
 
-/** The command, what it runs without a subcommand, and `check-config`. `check` throws with every fault, a line each. */
+/**
+ * The command, what it runs without a subcommand, and `check-config`. `check` throws with every fault, a line each, or
+ * answers with the configuration.
+ */
 export function createProgram(
   name: string,
   description: string,
   run: (configFile: string | undefined, readyFile: string | undefined) => Promise<void>,
-  check: (configFile: string | undefined) => unknown,
+  check: (configFile: string | undefined) => Readonly<Record<string, unknown>>,
 ): Command {
   const program = new Command(name)
     .description(description)
@@ -29,7 +33,7 @@ export function createProgram(
     .option('--config <file>', 'configuration, YAML')
     .action((options: { config?: string }) =>
       guarded(() => {
-        check(options.config ?? program.opts<{ config?: string }>().config)
+        sayCertificateWarnings(check(options.config ?? program.opts<{ config?: string }>().config))
         console.log('the configuration is valid')
       }),
     )

@@ -9,6 +9,7 @@ import { threadFiles } from '../collector/thread-files.ts'
 import { replaceFile } from '../files/replace-file.ts'
 import { WORKER_COMMAND } from '../matcher/vulndb/import/job.ts'
 import { runImportWorker } from '../matcher/vulndb/import/worker.ts'
+import { sayCertificateWarnings } from '../process/certificate-files.ts'
 import { describeFault } from '../process/config-file.ts'
 import { checkReadyFile } from '../process/executable.ts'
 import { endOnHangUp, reloadOnHangUp } from '../process/reload-on-hang-up.ts'
@@ -147,6 +148,7 @@ async function main(): Promise<void> {
   const options = await withMatcherAddresses(asked)
   const config = validConfig(options, startFaults)
   if (options.checkConfig) {
+    sayCertificateWarnings(config.hub({}))
     line('the configuration is valid')
     return
   }

@@ -1,9 +1,16 @@
 // A certificate and its key, as the check of a configuration, a start and a reload read them.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { X509Certificate } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { authorityFaults, certificateFaults, readCertificate } from '../../apps/process/certificate-files.ts'
+import {
+  authorityFaults,
+  certificateFaults,
+  certificateWarnings,
+  readCertificate,
+} from '../../apps/process/certificate-files.ts'
+import { DAY_MS } from '../../core/limits.ts'
 import { CertificateMaker, type Issued, openssl } from '../support/certificates.ts'
 
 let folder: string
@@ -68,4 +75,24 @@ test('a file of authorities without a certificate is a fault', () => {
   expect(of(one.certFile)).toEqual([])
   expect(of(one.keyFile)).toEqual(['tls.ca_file holds no certificate in PEM'])
   expect(of(join(folder, 'absent'))).toEqual(['tls.ca_file cannot be read (ENOENT)'])
+})
+
+test('a certificate that has expired, is not valid yet or ends within 7 days is told with key, file and time', () => {
+  const tls = { 'tls.cert_file': one.certFile, 'tls.key_file': one.keyFile }
+  const { validFrom, validTo } = new X509Certificate(one.pem)
+  const [fromMs, toMs] = [Date.parse(validFrom), Date.parse(validTo)]
+  const at = (ms: number) => new Date(ms).toISOString().replace('.000', '')
+  const f = (nowMs: number) =>
+    certificateWarnings(tls, nowMs).map(({ key, value, message }) => {
+      expect([key, value]).toEqual(['tls.cert_file', one.certFile])
+      return message
+    })
+  expect(toMs - fromMs).toBe(90 * DAY_MS)
+  expect(f(fromMs)).toEqual([])
+  expect(f(toMs - 7 * DAY_MS)).toEqual([])
+  expect(f(toMs - 7 * DAY_MS + 1)).toEqual([`expires at ${at(toMs)}, in less than 7 days`])
+  expect(f(toMs)).toEqual([`expired at ${at(toMs)}: clients that verify it do not connect`])
+  expect(f(fromMs - 1)).toEqual([`is not valid before ${at(fromMs)}: clients that verify it do not connect until then`])
+  expect(certificateWarnings({ 'tls.cert_file': null, 'tls.key_file': null })).toEqual([])
+  expect(certificateWarnings({ ...tls, 'tls.key_file': other.keyFile })).toEqual([])
 })

@@ -4,6 +4,7 @@ import '../../process/allocator-setting.ts'
 import { availableParallelism } from 'node:os'
 import type { Logger } from 'pino'
 import { startConfiguredOps } from '../../http/ops-server.ts'
+import { warnOfCertificate } from '../../process/certificate-files.ts'
 import { describeFault, fileFaults } from '../../process/config-file.ts'
 import { checkReadyFile, createProgram, ReadyFile } from '../../process/executable.ts'
 import { reloadOnHangUp } from '../../process/reload-on-hang-up.ts'
@@ -53,6 +54,7 @@ function pollStorage(
 async function reload(
   ingest: RunningIngest,
   hub: HubClient | null,
+  config: AllCollectorConfig,
   configFile: string | undefined,
   log: Logger,
 ): Promise<void> {
@@ -67,13 +69,17 @@ async function reload(
   await reloadPart('update manifest', () => ingest.reloadManifest(isUpdateStopped(configFile)))
   // With it every fault of the configuration is told.
   await reloadPart('token of the hub', () => hub?.useToken(loadIngestConfig(configFile)['hub.token'] ?? ''))
-  await reloadPart('certificate', () => ingest.reloadCertificate())
+  await reloadPart('certificate', async () => {
+    await ingest.reloadCertificate()
+    warnOfCertificate(config, log)
+  })
 }
 
 async function run(configFile: string | undefined, readyFile: string | undefined): Promise<void> {
   const config = loadIngestConfig(configFile)
   checkReadyFile(readyFile, config.data_dir)
   const { log, metrics } = openProcess(config, 'ingest')
+  warnOfCertificate(config, log)
   const onFailure = failureExit(log)
   const threadCount = config['ingest.threads'] || availableParallelism()
   const hasThreads = threadCount > 1
@@ -105,7 +111,7 @@ async function run(configFile: string | undefined, readyFile: string | undefined
   const content = { agent_url: ingest.url, ops_url: ops?.url ?? null, pid: process.pid }
   ready.write(content)
   log.info(content, 'ready')
-  reloadOnHangUp(() => void reload(ingest, hub, configFile, log))
+  reloadOnHangUp(() => void reload(ingest, hub, config, configFile, log))
 }
 
 await createProgram(

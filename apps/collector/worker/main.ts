@@ -5,6 +5,7 @@ import '../../process/allocator-setting.ts'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { type ReadyPart, startConfiguredOps } from '../../http/ops-server.ts'
+import { warnOfCertificate } from '../../process/certificate-files.ts'
 import { checkReadyFile, createProgram, guarded, ReadyFile } from '../../process/executable.ts'
 import { reloadOnHangUp } from '../../process/reload-on-hang-up.ts'
 import { failureExit, stopOnSignals } from '../../process/stop-on-signals.ts'
@@ -47,6 +48,7 @@ function reload(worker: RunningWorker, hub: HubClient | null, configFile: string
   try {
     const fresh = loadWorkerConfig(configFile)
     worker.reloadAdmin(fresh)
+    warnOfCertificate(fresh, log)
     hub?.useToken(fresh['hub.token'] ?? '')
     log.info('certificate, admin tokens and the token of the hub are read again')
   } catch (error) {
@@ -67,6 +69,7 @@ async function run(configFile: string | undefined, readyFile: string | undefined
   const config = loadWorkerConfig(configFile)
   checkReadyFile(readyFile, config.data_dir)
   const { log, metrics } = openProcess(config, 'worker')
+  warnOfCertificate(config, log)
   const parts: Opened = { storage: null, worker: null }
   // Before the first wait: a worker that waits for Redis or the hub says so.
   const ops = startConfiguredOps(config, metrics, readyParts(config, parts))

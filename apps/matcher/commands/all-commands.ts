@@ -2,6 +2,7 @@
 import type { Command } from 'commander'
 import type { Logger } from 'pino'
 import { startConfiguredOps } from '../../http/ops-server.ts'
+import { sayCertificateWarnings, warnOfCertificate } from '../../process/certificate-files.ts'
 import { checkReadyFile, guarded, ReadyFile } from '../../process/executable.ts'
 import { createServiceLogger } from '../../process/logger.ts'
 import { reloadOnHangUp } from '../../process/reload-on-hang-up.ts'
@@ -27,6 +28,7 @@ async function reload(matcher: RunningMatcher, flags: Flags, log: Logger): Promi
     const fresh = configOf(flags)
     await matcher.reload(fresh)
     log.level = fresh['log.level']
+    warnOfCertificate(fresh, log)
     log.info('certificates and tokens are read again')
   } catch (error) {
     log.error({ err: error }, 'cannot reload; what was read before stays in force')
@@ -37,6 +39,7 @@ async function run(flags: Flags): Promise<void> {
   const config = configOf(flags)
   checkReadyFile(flags.readyFile, config.data_dir)
   const log = createServiceLogger(config['log.level'], 'matcher')
+  warnOfCertificate(config, log)
   const ready = new ReadyFile(flags.readyFile)
   const matcher = await openMatcher({ config, log })
   const ops = startConfiguredOps(config, matcher.metrics, matcher.ready)
@@ -78,7 +81,7 @@ export function registerCommands(program: Command): void {
     .option('--data-dir <dir>', 'data directory, instead of the one that is configured')
     .action((_: unknown, command: Command) =>
       guarded(() => {
-        configOf(command.optsWithGlobals<Flags>())
+        sayCertificateWarnings(configOf(command.optsWithGlobals<Flags>()))
         console.log('the configuration is valid')
       }),
     )
