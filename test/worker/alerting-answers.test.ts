@@ -3,6 +3,8 @@ import { expect, test } from 'bun:test'
 import { serverAlerting } from '../../apps/collector/worker/evaluation/why-rules-fire.ts'
 import { compileSilences } from '../../core/alerting/evaluate/suppression.ts'
 import { sweepServers, sweepStates } from '../../core/alerting/evaluate/sweep.ts'
+import { compileRuleSet } from '../../core/alerting/rules/compile-rule-set.ts'
+import { setRules } from '../../core/alerting/rules/rule-slots.ts'
 import type { EvaluationState } from '../../core/alerting/state/evaluation-state.ts'
 import { evaluationWith, SERVER, send } from '../support/evaluation.ts'
 import { company, ruleRecord } from '../support/rule-record.ts'
@@ -27,6 +29,23 @@ test('a rule that holds, one that does not, one that waits, one that recovers: t
   expect(after({ for_seconds: 300 }, 95, 96)).toBe('96 > 90 for 30 s of 300 s')
   expect(after({ recover_threshold: 80 }, 95, 85)).toBe('open: 85 has not passed recover_threshold 80')
   expect(after({ recover_for_seconds: 60 }, 95, 85, 85)).toBe('open: recovering for 30 s of 60 s')
+})
+
+test('a rule that was changed after the last sample: what holds now, and that the next sample decides', () => {
+  const changed = (rule: Parameters<typeof ruleRecord>[0], value: number, next: Parameters<typeof ruleRecord>[0]) => {
+    const evaluation = evaluationWith([ruleRecord(rule)])
+    send(evaluation, START_MS, { [CPU]: value }, [CPU])
+    const rules = [ruleRecord({ ...next, sync_version: 2 })]
+    setRules(evaluation, compileRuleSet(rules, evaluation.rules))
+    sweepServers(evaluation, 0, evaluation.servers.length, START_MS, START_MS)
+    return decision(evaluation)
+  }
+  const words = 'since the rule or its alert has changed: the next sample decides'
+  expect(changed({ threshold: 99 }, 4.79, { threshold: 1 })).toBe(`4.8 > 1 holds ${words}`)
+  expect(changed({ threshold: 1 }, 3.6, { threshold: 99 })).toBe(`open: 3.6 > 99 does not hold ${words}`)
+  expect(changed({ threshold: 1 }, 50, { threshold: 99, recover_threshold: 40 })).toBe(
+    'open: 50 has not passed recover_threshold 40',
+  )
 })
 
 test('a value is told with a digit more than what it is compared with, and with as many as show on which side it is', () => {

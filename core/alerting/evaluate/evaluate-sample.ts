@@ -48,7 +48,7 @@ export function violates(operatorCode: number, value: number, threshold: number)
 }
 
 /** No longer violating and, with a recover_threshold, strictly beyond it. */
-function isRecovered(rule: EvaluatedRule, value: number, isViolating: boolean): boolean {
+export function isRecovered(rule: EvaluatedRule, value: number, isViolating: boolean): boolean {
   const recoverThreshold = rule.compiled.recoverThreshold
   if (isViolating || recoverThreshold === null) return !isViolating
   return rule.operatorCode <= 1 ? value < recoverThreshold : value > recoverThreshold

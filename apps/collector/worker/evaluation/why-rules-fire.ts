@@ -1,7 +1,7 @@
 // "Why did it (not) fire?" for one server: the last decision on every series that a rule covers, and for every other
 // rule of its company why it covers none. A rule that does not appear is disabled or deleted in the hub.
 import type { RuleAlerting, SeriesAlerting } from '../../../../core/admin-api/alerting.ts'
-import { type EvaluatedRule, violates } from '../../../../core/alerting/evaluate/evaluate-sample.ts'
+import { type EvaluatedRule, isRecovered, violates } from '../../../../core/alerting/evaluate/evaluate-sample.ts'
 import { matchesLabels } from '../../../../core/alerting/rules/matches-labels.ts'
 import type { CompiledRule } from '../../../../core/alerting/rules/rule.ts'
 import { isInScope } from '../../../../core/alerting/rules/rules-of-series.ts'
@@ -109,6 +109,8 @@ function seriesAlerting(evaluation: EvaluationState, server: ServerSeries, row: 
   }
 }
 
+const SINCE_CHANGE = 'since the rule or its alert has changed: the next sample decides'
+
 /** The last decision in words. */
 function decision(evaluation: EvaluationState, row: number, rule: EvaluatedRule): string {
   const { states } = evaluation
@@ -117,17 +119,20 @@ function decision(evaluation: EvaluationState, row: number, rule: EvaluatedRule)
   const condition = `${besideLimit(value, compiled.threshold)} ${compiled.operator} ${compiled.threshold}`
   const heldMs = states.lastTsMs[row]! - states.sinceTsMs(row)
   if (Number.isNaN(value)) return 'no sample evaluated yet'
+  const isViolating = violates(rule.operatorCode, value, rule.threshold)
   if (states.phase[row] === PENDING) {
+    if (!isViolating) return `${condition} does not hold ${SINCE_CHANGE}`
     if (heldMs < compiled.forMs) return `${condition} for ${seconds(heldMs)} s of ${seconds(compiled.forMs)} s`
     return `${condition} for ${seconds(heldMs)} s, but the sample was stale: more than ${seconds(rule.staleMs)} s older than the newest of its series; opens with the next one that is not`
   }
-  if (states.phase[row] !== FIRING) return `${condition} does not hold`
+  if (states.phase[row] !== FIRING)
+    return isViolating ? `${condition} holds ${SINCE_CHANGE}` : `${condition} does not hold`
   if ((states.flags[row]! & FLAG_NO_DATA) !== 0) return 'open because the series is silent'
-  if (violates(rule.operatorCode, value, rule.threshold)) return `open: ${condition} holds`
-  if (Number.isNaN(states.sinceTsMs(row))) {
-    const limit = compiled.recoverThreshold ?? compiled.threshold
-    return `open: ${besideLimit(value, limit)} has not passed recover_threshold ${limit}`
-  }
+  if (isViolating) return `open: ${condition} holds`
+  const { recoverThreshold } = compiled
+  if (recoverThreshold !== null && !isRecovered(rule, value, false))
+    return `open: ${besideLimit(value, recoverThreshold)} has not passed recover_threshold ${recoverThreshold}`
+  if (Number.isNaN(states.sinceTsMs(row))) return `open: ${condition} does not hold ${SINCE_CHANGE}`
   return `open: recovering for ${seconds(heldMs)} s of ${seconds(compiled.recoverForMs)} s`
 }
 
