@@ -133,10 +133,12 @@ async function migrate(command: Command): Promise<void> {
 
 async function forget(id: string, command: Command): Promise<void> {
   const options = command.optsWithGlobals<GlobalOptions>()
-  const database = await openHubDatabase(validConfig(options))
+  const config = validConfig(options)
+  const database = await openHubDatabase(config)
   try {
-    await forgetKey(database.db, id)
-    printer(options.json ?? false)({ key_id: id })
+    await forgetKey(database.db, config, id)
+    const isJson = options.json ?? false
+    printer(isJson)(isJson ? { key_id: id } : { result: `hubs no longer wait for ${id}; give anew what it sealed` })
   } finally {
     await database.close()
   }
@@ -184,7 +186,7 @@ function createProgram(): Command {
     .action((_options: unknown, command: Command) => checkConfig(command))
   program
     .command('forget-key')
-    .description('give up what a lost key has sealed')
+    .description('wait no longer for a key that is lost: what it sealed must be given anew')
     .argument('<id>', 'the key, as the log of a hub that lacks it names it')
     .action((id: string, _options: unknown, command: Command) => forget(id, command))
   addCompanyCommands(program, run)

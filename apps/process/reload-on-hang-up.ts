@@ -1,5 +1,7 @@
-// SIGHUP, from the first moment of a process on: systemd counts it as started before it has read anything, and a reload
-// that comes then must not end it. What is asked during a start is done once the start is over. Import this file first.
+// SIGHUP, from the first module of a process on: systemd counts it as started before it has read anything, and a reload
+// that comes then must not end it. What is asked during a start is done once the start is over. Import this file first:
+// before that, while the runtime loads, SIGHUP still ends the process. The agent reads its configuration at its start
+// alone, and has a handler of its own that says so.
 
 let reload: (() => void) | null = null
 let isAsked = false

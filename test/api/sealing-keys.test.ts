@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { sql } from 'drizzle-orm'
 import type { Logger } from 'pino'
 import { loadHubConfig } from '../../apps/hub/config.ts'
 import { createHub, openHubDatabase } from '../../apps/hub/hub.ts'
@@ -28,9 +29,10 @@ async function peerSaying(settings: Record<string, unknown>): Promise<{ hub: Tes
   return { hub, said: lines.join('') }
 }
 const saidBy = async (settings: Record<string, unknown>): Promise<string> => (await peerSaying(settings)).said
+const configWith = (settings: Record<string, unknown>) => loadHubConfig(undefined, settings).config
 /** What a command of the hub with these keys of configuration comes to. */
 async function command(settings: Record<string, unknown>): Promise<string> {
-  const { config } = loadHubConfig(undefined, { 'database.url': first.databaseUrl, ...settings })
+  const config = configWith({ 'database.url': first.databaseUrl, ...settings })
   const database = await openHubDatabase(config)
   try {
     return (await createHub(config, createLogger('silent'), database)).sealer.seal('of a command')
@@ -64,8 +66,8 @@ describe('a hub that lacks a key of its database', () => {
     first = await started(TestHub.start({ ...OPEN, data_dir: dir('a') }))
     const { keyId } = first.hub.sealer
     const { hub: other, said } = await peerSaying({ data_dir: dir('b') })
-    expect(said).toContain(`sealed with a key that is not here (${keyId})`)
-    expect(said).toContain(`copy hub-secret.key of the hub that sealed them to ${keyFile('b')}`)
+    expect(said).toContain(`keys are in use that are not here (${keyId})`)
+    expect(said).toContain(`copy hub-secret.key of the hub that has them to ${keyFile('b')}`)
     expect(said).toContain(`\`hub forget-key ${keyId}\``)
     expect(existsSync(keyFile('b'))).toBe(false)
     expect(first.hub.sealer.open(other.hub.sealer.seal('of the other'))).toBe('of the other')
@@ -84,8 +86,14 @@ describe('a hub that lacks a key of its database', () => {
     first = await started(TestHub.start({ ...OPEN, data_dir: dir('e') }))
     const { keyId } = first.hub.sealer
     await webhook(first)
-    await expect(forgetKey(first.hub.database.db, '00000000')).rejects.toThrow('no key 00000000 is in use')
-    await forgetKey(first.hub.database.db, keyId)
+    const { db } = first.hub.database
+    const other = configWith({})
+    await expect(forgetKey(db, other, '00000000')).rejects.toThrow('no key 00000000 is in use')
+    await expect(forgetKey(db, configWith({ data_dir: dir('e') }), keyId)).rejects.toThrow('is here and not lost')
+    await forgetKey(db, other, keyId)
+    expect([
+      ...(await db.execute(sql`select actor_name, subject_name from audit_log where action = 'sealing_key.forget'`)),
+    ]).toEqual([{ actor_name: 'hub', subject_name: keyId }])
     expect(await saidBy({ data_dir: dir('f') })).toBe('')
     expect(existsSync(keyFile('f'))).toBe(true)
   })
@@ -114,7 +122,7 @@ describe('a database of a version that kept no ids', () => {
     first = await started(TestHub.start({ ...OPEN, data_dir: dir('j') }))
     await webhook(first)
     rmSync(keyFile('j'))
-    await forgetKey(first.hub.database.db, first.hub.sealer.keyId)
+    await forgetKey(first.hub.database.db, configWith({}), first.hub.sealer.keyId)
     await webhook(await peer({ ...OPEN, data_dir: dir('j') }))
     await forgotten()
     expect(await saidBy({ data_dir: dir('j') })).toBe('')

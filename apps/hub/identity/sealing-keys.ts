@@ -7,8 +7,10 @@ import { join } from 'node:path'
 import { sql } from 'drizzle-orm'
 import { makeDataDirectory } from '../../files/data-directory.ts'
 import { syncPath, writeNewFile } from '../../files/replace-file.ts'
+import { auditByHub } from '../audit/audit.ts'
 import type { HubConfig } from '../config.ts'
 import type { Db } from '../platform/db/connect.ts'
+import { inTransaction } from '../platform/db/transaction.ts'
 import { createSealer, type Sealer } from './sealer.ts'
 
 const FILE = 'hub-secret.key'
@@ -58,9 +60,9 @@ function lackOf(ids: readonly string[], path: string | null): string | null {
   if (id === undefined) return null
   const place = path ?? `${FILE} in a folder that data_dir names`
   return (
-    `secrets in the database are sealed with a key that is not here (${ids.join(', ')}), and this hub cannot use them: ` +
-    `copy ${FILE} of the hub that sealed them to ${place}, or set the secret.key that it has. If that key is lost for ` +
-    `good, \`hub forget-key ${id}\`, and give anew what it sealed.`
+    `keys are in use that are not here (${ids.join(', ')}), and what they sealed this hub cannot open: copy ${FILE} of ` +
+    `the hub that has them to ${place}, or set its secret.key. For one that is lost for good, \`hub forget-key ${id}\`, ` +
+    'and give anew what it sealed.'
   )
 }
 
@@ -76,13 +78,24 @@ async function idsInUse(db: Db, held: readonly string[]) {
   return { own, lacking: kept !== null || own.every(id => id === held.at(-1)) ? foreign : [] }
 }
 
-/** Adds the key that seals to those in use. */
+/** Adds the key that seals. `ids` are those in use where the database keeps none yet. */
 async function useKey(db: Db, { keyId }: Sealer, ids: readonly string[]): Promise<void> {
   const fresh = JSON.stringify([...new Set([...ids, keyId])])
   await db.execute(sql`
     insert into system_settings as s (key, value) values (${IN_USE}, ${fresh}::jsonb)
     on conflict (key) do update set value = case when s.value ? ${keyId} then s.value
       else s.value || to_jsonb(${keyId}::text) end`)
+}
+
+/** The file of the key, and the keys outside the database, the one that seals first. */
+function ownKeys(config: HubConfig): {
+  readonly path: string | null
+  readonly inFile: string | null
+  readonly keys: string[]
+} {
+  const path = config.data_dir ? join(config.data_dir, FILE) : null
+  const inFile = path !== null && existsSync(path) ? readFileSync(path, 'utf8').trim() : null
+  return { path, inFile, keys: [config['secret.key'] || null, inFile].filter(key => key !== null) }
 }
 
 /**
@@ -95,9 +108,7 @@ export async function loadSealer(
   isServing: boolean,
 ): Promise<{ readonly sealer: Sealer; readonly lack: string | null }> {
   const ofDatabase = await keyOfDatabase(db)
-  const path = config.data_dir ? join(config.data_dir, FILE) : null
-  const inFile = path !== null && existsSync(path) ? readFileSync(path, 'utf8').trim() : null
-  const keys = [config['secret.key'] || null, inFile].filter(key => key !== null)
+  const { path, inFile, keys } = ownKeys(config)
   if (!isServing && !config['secret.key'] && path === null) return { sealer: createSealer([ofDatabase]), lack: null }
   const { own, lacking } = await idsInUse(db, createSealer([...keys, ofDatabase]).keyIds)
   if (path !== null && config.data_dir && inFile === null && lacking.length === 0) {
@@ -121,12 +132,17 @@ export async function useOneKey(db: Db, sealer: Sealer): Promise<void> {
     where key = ${IN_USE}`)
 }
 
-/** What a lost key sealed is given up. Throws where no such key is in use. */
-export async function forgetKey(db: Db, id: string): Promise<void> {
+/** Hubs wait for a lost key no longer. Throws where no such key is in use, and where it is not lost. */
+export async function forgetKey(db: Db, config: HubConfig, id: string): Promise<void> {
   const ids = (await keptIds(db)) ?? (await sealedIds(db))
   if (!ids.includes(id)) throw new Error(`no key ${id} is in use`)
+  if (createSealer([...ownKeys(config).keys, await keyOfDatabase(db)]).keyIds.includes(id))
+    throw new Error(`the key ${id} is here and not lost`)
   const others = JSON.stringify(ids.filter(each => each !== id))
-  await db.execute(sql`
-    insert into system_settings (key, value) values (${IN_USE}, ${others}::jsonb)
-    on conflict (key) do update set value = excluded.value`)
+  await inTransaction(db, async tx => {
+    await tx.db.execute(sql`
+      insert into system_settings as s (key, value) values (${IN_USE}, ${others}::jsonb)
+      on conflict (key) do update set value = s.value - ${id}::text`)
+    await auditByHub(tx, null, 'sealing_key.forget', { type: 'sealing_key', id: null, name: id })
+  })
 }

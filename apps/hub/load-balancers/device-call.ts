@@ -27,7 +27,7 @@ export type WantedState = {
   readonly state: AdminState
 }
 
-/** What is no list is not an empty one: a device that is not itself today would seem to have lost everything. */
+/** What is no list is not an empty one: a device that answers nonsense for once would seem to have lost all. */
 export const noList = (): RunFailed => new RunFailed('the device answered no list')
 
 function headersOf({ hub }: Pick<Editor, 'hub'>, { username, password_sealed }: LoadBalancer): Record<string, string> {

@@ -131,7 +131,7 @@ export class ShardLoop {
     })
   }
 
-  /** Puts the pending set in force; between two sweeps, since of a replay only whole ones are known. */
+  /** Puts the pending set in force; never in the middle of a sweep, since a replay knows only of whole ones. */
   private takeRules(): void {
     if (!this.pendingRules || this.isBinding || this.room.isPausing || !this.commit()) return
     const { raw, since, waiting } = this.pendingRules
