@@ -39,7 +39,7 @@ export function openProcess(
  * Calls `poll` every `intervalMs`, one call at a time. What keeps it from working is logged once until it changes, and
  * that it works again.
  */
-export function pollEvery(intervalMs: number, poll: () => Promise<void>, log: Logger): { stop(): Promise<void> } {
+export function pollRegistry(intervalMs: number, poll: () => Promise<void>, log: Logger): { stop(): Promise<void> } {
   let polling: Promise<void> | null = null
   let told: string | null = null
   const pollOnce = async (): Promise<void> => {

@@ -2,7 +2,7 @@
 import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { pino } from 'pino'
 import { allCollectorKeys, loadCollectorConfig } from '../../apps/collector/config.ts'
-import { pollEvery } from '../../apps/collector/executable.ts'
+import { pollRegistry } from '../../apps/collector/executable.ts'
 import { openIngestStorage } from '../../apps/collector/ingest/ingest-storage.ts'
 import { createCollectorMetrics } from '../../apps/collector/telemetry.ts'
 import { startTestRedis } from '../support/redis.ts'
@@ -31,7 +31,7 @@ test('a prefix that the user of Redis has no rights on is said once, with the wa
     polls++
     await storage.poll()
   }
-  const polling = pollEvery(10, poll, log)
+  const polling = pollRegistry(10, poll, log)
   const told = () => lines.filter(line => line.includes('cannot read the registry'))
   const fivePollsMore = () => {
     const from = polls

@@ -11,7 +11,7 @@ import { collectorPaths, DISK_POLL_MS, type IngestConfig, redisAddressOf } from 
 import { FileHeartbeats, type HeartbeatBoard, heartbeatMaxAgeMs, RedisHeartbeats } from '../store/process-heartbeats.ts'
 import type { RedisAddress } from '../store/redis/redis-address.ts'
 import { RedisShared } from '../store/redis/redis-announcements.ts'
-import { isOfSentinels, openRedis, tellRights, toldTo, whenReady } from '../store/redis/redis-client.ts'
+import { isOfSentinels, openRedis, throwRightsFault, toldTo, whenReady } from '../store/redis/redis-client.ts'
 import { redisKeys } from '../store/redis/redis-keys.ts'
 import { RedisRegistryStore } from '../store/redis/redis-registry-store.ts'
 import { durabilityFaults, logRedisFaults } from '../store/redis/redis-setup-faults.ts'
@@ -124,7 +124,7 @@ async function openOnRedis(
       await registry.poll()
       return (await shared.poll()).reloads.includes('checks')
     } catch (error) {
-      return tellRights(error, config['redis.prefix'])
+      return throwRightsFault(error, config['redis.prefix'])
     }
   }
   // What it meets is told by the polls that follow.

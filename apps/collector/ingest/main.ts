@@ -11,7 +11,7 @@ import { reloadOnHangUp } from '../../process/reload-on-hang-up.ts'
 import { failureExit, stopOnSignals } from '../../process/stop-on-signals.ts'
 import { isBusWritable } from '../bus/bus.ts'
 import { type AllCollectorConfig, collectorPaths } from '../config.ts'
-import { loadConfig, openProcess, pollEvery, readConfig } from '../executable.ts'
+import { loadConfig, openProcess, pollRegistry, readConfig } from '../executable.ts'
 import { AgentFeeds } from '../hub-link/agent-feeds.ts'
 import type { ChecksFeed } from '../hub-link/checks-feed.ts'
 import { connectHub } from '../hub-link/connect-hub.ts'
@@ -47,7 +47,7 @@ function pollStorage(
     registry.refresh()
     if (hasNewChecks) void checks.reload()
   }
-  return pollEvery(storage.pollMs, poll, log)
+  return pollRegistry(storage.pollMs, poll, log)
 }
 
 /** One by one: a certificate that cannot be read must not hold up the emergency stop of updates. */

@@ -10,7 +10,7 @@ import { checkReadyFile, createProgram, guarded, ReadyFile } from '../../process
 import { reloadOnHangUp } from '../../process/reload-on-hang-up.ts'
 import { failureExit, stopOnSignals } from '../../process/stop-on-signals.ts'
 import { type AllCollectorConfig, collectorPaths } from '../config.ts'
-import { loadConfig, openProcess, pollEvery } from '../executable.ts'
+import { loadConfig, openProcess, pollRegistry } from '../executable.ts'
 import { AgentFeeds } from '../hub-link/agent-feeds.ts'
 import type { ChecksFeed } from '../hub-link/checks-feed.ts'
 import { connectHub } from '../hub-link/connect-hub.ts'
@@ -101,7 +101,7 @@ async function run(configFile: string | undefined, readyFile: string | undefined
     await opened.poll()
     registry.refresh()
   }
-  const polling = pollEvery(opened.pollMs, poll, log)
+  const polling = pollRegistry(opened.pollMs, poll, log)
   const own = () => ({ outboxDepth: worker.outboxDepth() })
   const heartbeat = startSharedHeartbeat({ ...shared, board: opened.heartbeats, own })
   stopOnSignals(log, async () => {

@@ -6,7 +6,7 @@ import type { RecordType } from '../../../core/dns/record-value.ts'
 import { TTL_MAX, writeZoneFile } from '../../../core/dns/zone-file.ts'
 import type { Unchecked } from '../../../core/json-object.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
-import { ApiError, faultText } from '../platform/http/api-error.ts'
+import { ApiError, firstFaultText } from '../platform/http/api-error.ts'
 import type { Editor } from '../resources/editor.ts'
 import type { KindInfo } from '../resources/kind-info.ts'
 import { RunFailed } from '../resources/runs.ts'
@@ -92,7 +92,7 @@ function unfitReason({ name, ttl, unreadable }: RecordSet, value: string, zoneNa
 /** The error of a request, as that of a run. */
 function runError(error: unknown): unknown {
   if (!(error instanceof ApiError)) return error
-  return new RunFailed(faultText(error))
+  return new RunFailed(firstFaultText(error))
 }
 
 /** Takes over what the server has, as a zone file that is merged; what the zone cannot keep is named. */

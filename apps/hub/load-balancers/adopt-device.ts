@@ -9,7 +9,7 @@ import type {
   VirtualServerPair,
 } from '../../../core/load-balancing/device-difference.ts'
 import type { Tx } from '../platform/db/transaction.ts'
-import { ApiError, faultText } from '../platform/http/api-error.ts'
+import { ApiError, firstFaultText } from '../platform/http/api-error.ts'
 import type { Editor } from '../resources/editor.ts'
 import { parseForm } from '../resources/resource-form.ts'
 import { RunFailed } from '../resources/runs.ts'
@@ -49,7 +49,7 @@ async function refusal(tx: Tx, act: (tx: Tx) => Promise<void>): Promise<string |
     return null
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 422) throw error
-    return faultText(error)
+    return firstFaultText(error)
   }
 }
 
@@ -169,7 +169,7 @@ export async function adoptDevice(tx: Tx, editor: Editor, device: LoadBalancer, 
       if (known && !seen) await removed(deleteResource(tx, lbPoolKind, editor, known.id))
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
-    throw new RunFailed(`cannot take over what the device has: ${faultText(error)}`)
+    throw new RunFailed(`cannot take over what the device has: ${firstFaultText(error)}`)
   }
   return leftOut
 }

@@ -44,7 +44,7 @@ export function redisCause(error: unknown): string {
 }
 
 /** Throws with what the operator can do where the user of Redis lacks rights, as for another prefix than his. */
-export function tellRights(error: unknown, prefix: string): never {
+export function throwRightsFault(error: unknown, prefix: string): never {
   const cause = redisCause(error)
   const advice = `; redis.prefix is "${prefix}": give the user of redis.url ~${prefix}* and &${prefix}*, or set the prefix that it has`
   throw new Error(cause.startsWith('NOPERM') ? `${cause}${advice}` : cause)

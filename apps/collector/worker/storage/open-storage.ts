@@ -15,7 +15,7 @@ import {
   isOfSentinels,
   openRedis,
   readWhenReady,
-  tellRights,
+  throwRightsFault,
   toldTo,
   whenReady,
 } from '../../store/redis/redis-client.ts'
@@ -119,7 +119,7 @@ async function openOnRedis(config: WorkerConfig, address: RedisAddress, log: Log
     // While Redis is unreachable its connection logs that; changes of others are fetched afterwards.
     poll: async () => {
       if (redis.status !== 'ready') return
-      await registry.poll().catch(error => tellRights(error, config['redis.prefix']))
+      await registry.poll().catch(error => throwRightsFault(error, config['redis.prefix']))
       // A purge writes its tombstone before it removes the tenant's agents. The tombstone is applied first here too:
       // otherwise the removal of the agents would close their alerts with events.
       if (registry.hasChanges) await storage.pollNow()

@@ -42,7 +42,7 @@ export class ApiError extends Error {
 }
 
 /** The first fault of an error, for the record of a run: `port: is required`. */
-export function faultText({ more, text }: ApiError): string {
+export function firstFaultText({ more, text }: ApiError): string {
   const [first] = Object.entries(more.errors ?? {})
   const said = render(first?.[1][0] ?? text, 'en')
   return first ? `${first[0]}: ${said}` : said
