@@ -78,3 +78,22 @@ test('who may not see workflows is told how many need it', async () => {
   const { status, body } = await other.call('DELETE', `/teams/${team.id}`)
   expect([status, body.referrers, body.referrers_total]).toEqual([409, [], 1])
 })
+
+test('[RES-172] beside a deletion a workflow that names what goes is refused, or the deletion is', async () => {
+  const ways: [string, () => Promise<Json>, (group: Json) => Json][] = [
+    ['/roles', roleOf, ({ id }) => ({ approver_role: id })],
+    ['/teams', teamOf, ({ id }) => ({ team_id: id })],
+    ['/teams', teamOf, ({ id }) => ({ user_ids: [own.userId], on_overdue: 'escalate', escalate_to: { team_id: id } })],
+  ]
+  for (const [path, make, step] of ways)
+    for (let turn = 0; turn < 5; turn++) {
+      const group = await make()
+      const body = { name: fresh('flow'), kinds: ['silence'], steps: [step(group)] }
+      const [created, removed] = await Promise.all([
+        own.call('POST', '/approvals/workflows', body),
+        remove(path, group),
+      ])
+      expect([201, 422]).toContain(created.status)
+      expect([path, removed.status]).toEqual([path, created.status === 201 ? 409 : 204])
+    }
+})

@@ -62,6 +62,9 @@ async function leave(tx: Tx, context: RouteContext, before: WorkflowRow, group: 
 /** Call it before the group is deleted, in the same transaction. Throws 409 with the workflows that need it. */
 export async function leaveSteps(tx: Tx, context: RouteContext, group: Group): Promise<void> {
   const named = group.kind === 'team' ? sql`s.team_id` : sql`s.role_id`
+  // Who writes a workflow that names it is waited for, or finds it gone.
+  const groups = group.kind === 'team' ? sql`teams` : sql`roles`
+  await tx.db.execute(sql`select 1 from ${groups} where id = ${group.id} for update`)
   const workflows = await tx.db.execute<{ id: string }>(sql`
     select w.id from approval_workflows w where w.company_id = ${context.companyId} and exists (
       select 1 from approval_steps s where s.workflow_id = w.id

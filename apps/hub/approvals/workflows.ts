@@ -73,12 +73,16 @@ async function roleId(db: Executor, companyId: string, role: string): Promise<st
       sql`${rolesFor(companyId)} and (${roles.id}::text = ${role.toLowerCase()} or lower(${roles.name}) = lower(${role}))`,
     )
     .orderBy(sql`${roles.companyId} is null`)
+    .for('key share')
   return (rows.find(row => row.id === role.toLowerCase()) ?? rows[0])?.id ?? null
 }
 
 type Group = { readonly role: string | null; readonly team: string | null; readonly users: readonly string[] }
 
-/** The group of people that an input names; what it names and the company does not have becomes a fault. */
+/**
+ * The group of people that an input names; what it names and the company does not have becomes a fault. Roles and teams
+ * are kept from being deleted meanwhile (`leaveSteps`).
+ */
 async function groupOf(
   db: Executor,
   companyId: string,
@@ -94,6 +98,7 @@ async function groupOf(
       .select({ id: teams.id })
       .from(teams)
       .where(sql`${teams.companyId} = ${companyId} and ${teams.id} = ${team}`)
+      .for('key share')
     if (found.length === 0) faults.set(field('team_id'), words('unknown_reference'))
   }
   const ids = [...new Set((input.user_ids ?? []).map(id => id.toLowerCase()))]
