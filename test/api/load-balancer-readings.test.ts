@@ -421,3 +421,41 @@ test('[R-023] a name that several servers have is ambiguous where none has the a
     await device.stop()
   }
 })
+
+test('[R-024] text that the database cannot hold and numbers that are no counts break no run', async () => {
+  const odd = dataPlaneResponses({
+    backends: [{ name: 'web', mode: 'http', servers: [server('a\ud800', '10.0.0.1'), server('b', '10.0.0.2')] }],
+    frontends: [{ name: 'www', mode: 'http', binds: [{ address: '\0', port: 80 }] }],
+  })
+  odd['/v3/services/haproxy/stats/native?type=server'] = [
+    { name: 'b', backend_name: 'web', stats: { status: 'UP', scur: 5e9 } },
+    { name: 'a\ud800', backend_name: 'web', stats: { status: 'UP', scur: 1.5 } },
+  ]
+  await withDevice(odd, async device => {
+    const { state, result } = await synced(await haproxyOf(device))
+    expect([state, result.created, result.skipped.map((each: Json) => each.text)]).toEqual([
+      'done',
+      3,
+      ['virtual_servers.www'],
+    ])
+  })
+})
+
+test('[R-024] servers that each moved to the address of the next one are all taken over', async () => {
+  const at = (first: number, length: number) =>
+    dataPlaneResponses({
+      backends: [
+        {
+          name: 'web',
+          mode: 'http',
+          servers: Array.from({ length }, (_, index) => server(`s${100 + index}`, `10.0.0.${first + index}`)),
+        },
+      ],
+    })
+  await withDevice(at(1, 60), async device => {
+    const of = await haproxyOf(device)
+    expect((await synced(of)).result.created).toBe(61)
+    device.answers = at(2, 59)
+    expect((await synced(of)).result).toMatchObject({ updated: 59, removed: 1, skipped: [] })
+  })
+})

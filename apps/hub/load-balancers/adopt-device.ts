@@ -53,6 +53,9 @@ async function refusal(tx: Tx, act: (tx: Tx) => Promise<void>): Promise<string |
   }
 }
 
+/** Each is a statement a part, in one transaction. */
+const PASSES_MAX = 10
+
 /** Takes over what differs; what is refused is tried again as long as others free what it needs. */
 async function takeOver<P extends AnyPair>(
   tx: Tx,
@@ -62,7 +65,7 @@ async function takeOver<P extends AnyPair>(
 ): Promise<void> {
   let left = pairs.filter(({ known, seen, fields }) => seen !== null && (known === null || fields.length > 0))
   let before = left.length + 1
-  while (left.length > 0 && left.length < before) {
+  for (let pass = 0; pass < PASSES_MAX && left.length > 0 && left.length < before; pass++) {
     const refused: P[] = []
     for (const pair of left) {
       const reason = await refusal(tx, inner => act(inner, pair))
@@ -73,7 +76,8 @@ async function takeOver<P extends AnyPair>(
       }
     }
     before = left.length
-    left = refused
+    // Where each took over what the next one had, the last one frees its place first.
+    left = refused.toReversed()
   }
 }
 

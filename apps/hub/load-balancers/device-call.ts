@@ -1,6 +1,7 @@
 // One call of the interface of a load balancer, through the guard for everything that leaves the hub.
 import type { AdminState } from '../../../core/load-balancing/state-names.ts'
 import { parseForeignJson } from '../../../core/wire/json-depth.ts'
+import { storable } from '../platform/http/json-body.ts'
 import { callAddress, readBeginning, resolveTarget } from '../platform/outbound-guard.ts'
 import type { Editor } from '../resources/editor.ts'
 import { RunFailed } from '../resources/runs.ts'
@@ -30,6 +31,12 @@ export type WantedState = {
 /** What is no list is not an empty one: a device that answers nonsense for once would seem to have lost all. */
 export const noList = (): RunFailed => new RunFailed('the device answered no list')
 
+const COUNT_MAX = 2 ** 31 - 1
+
+/** A number of connections; null where the device says nothing that can be one. */
+export const countOf = (given: unknown): number | null =>
+  typeof given === 'number' && Number.isInteger(given) && given >= 0 && given <= COUNT_MAX ? given : null
+
 function headersOf({ hub }: Pick<Editor, 'hub'>, { username, password_sealed }: LoadBalancer): Record<string, string> {
   const password = password_sealed ? (hub.sealer.open(password_sealed) ?? '') : ''
   if (username === null && password === '') return { 'Content-Type': 'application/json' }
@@ -40,7 +47,7 @@ function headersOf({ hub }: Pick<Editor, 'hub'>, { username, password_sealed }: 
 function parsed(body: Buffer): unknown {
   if (body.length === 0) return undefined
   try {
-    return parseForeignJson(body)
+    return storable(parseForeignJson(body))
   } catch {
     throw new RunFailed('the device answered no JSON')
   }

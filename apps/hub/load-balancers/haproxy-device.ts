@@ -11,7 +11,7 @@ import type {
 import type { AdminState, MemberState } from '../../../core/load-balancing/state-names.ts'
 import { plainAddress } from '../../../core/network/ip-address.ts'
 import { RunFailed } from '../resources/runs.ts'
-import { type DeviceCall, noList, type WantedState } from './device-call.ts'
+import { countOf, type DeviceCall, noList, type WantedState } from './device-call.ts'
 
 const ALGORITHMS: Readonly<Record<string, string>> = {
   roundrobin: 'round_robin',
@@ -219,7 +219,7 @@ async function statsOf(api: DataPlane): Promise<Map<string, Stats>> {
   return new Map(
     rows.flatMap(({ name, backend_name, stats }) => {
       const own: Unchecked = isObject(stats) ? stats : {}
-      const seen = { status: text(own.status), connections: numberOr(own.scur, null) }
+      const seen = { status: text(own.status), connections: countOf(own.scur) }
       return [[`${text(backend_name)} ${text(name)}`, seen] as const]
     }),
   )

@@ -46,16 +46,21 @@ async function judgeAll(hub: Hub): Promise<void> {
     await inTransaction(db, tx => judgePools(tx, { hub, companyId: company_id }, lbPoolKind.info, null))
 }
 
-/** Devices whose interval has passed are read; one that failed is read again after a minute. */
+/**
+ * Devices whose interval has passed are read; one that failed is read again after a minute. The try counts from here
+ * on, so that one whose run breaks does not come before the others again.
+ */
 async function syncDue(hub: Hub): Promise<void> {
   const { db } = hub.database
   const now = new Date(hub.now()).toISOString()
   const due = await db.execute<Due>(sql`
-    select id, company_id from load_balancers where deleted_at is null and sync_interval_seconds > 0
-      and integration <> 'none' and status not in ('planned', 'retired')
-      and (sync_tried_at is null or sync_tried_at <= ${now}::timestamptz - make_interval(secs =>
-        case when sync_failed then least(sync_interval_seconds, ${AGAIN_SECONDS}) else sync_interval_seconds end))
-    order by sync_tried_at nulls first limit ${AT_ONCE}`)
+    update load_balancers set sync_tried_at = ${now}::timestamptz where id in (
+      select id from load_balancers where deleted_at is null and sync_interval_seconds > 0
+        and integration <> 'none' and status not in ('planned', 'retired')
+        and (sync_tried_at is null or sync_tried_at <= ${now}::timestamptz - make_interval(secs =>
+          case when sync_failed then least(sync_interval_seconds, ${AGAIN_SECONDS}) else sync_interval_seconds end))
+      order by sync_tried_at nulls first limit ${AT_ONCE} for no key update skip locked)
+    returning id, company_id`)
   await startAll(hub, loadBalancerKind as Kind, due, 'sync')
 }
 

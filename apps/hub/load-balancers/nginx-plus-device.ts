@@ -5,7 +5,7 @@ import type { DeviceMember, DevicePool, DeviceView } from '../../../core/load-ba
 import type { AdminState, MemberState } from '../../../core/load-balancing/state-names.ts'
 import { plainAddress } from '../../../core/network/ip-address.ts'
 import { RunFailed } from '../resources/runs.ts'
-import { type DeviceCall, noList, type WantedState } from './device-call.ts'
+import { countOf, type DeviceCall, noList, type WantedState } from './device-call.ts'
 
 const API = '/api/9'
 const AREAS = ['http', 'stream'] as const
@@ -55,7 +55,7 @@ const memberOf = (name: string, peer: Unchecked): DeviceMember => ({
   max_connections: typeof peer.max_conns === 'number' && peer.max_conns > 0 ? peer.max_conns : null,
   admin_state: ADMIN_STATES[String(peer.state)] ?? 'enabled',
   observed: STATES[String(peer.state)] ?? null,
-  activeConnections: typeof peer.active === 'number' ? peer.active : null,
+  activeConnections: countOf(peer.active),
 })
 
 /** The peers of each upstream; none where NGINX has no such area, of which it answers 404. Throws RunFailed. */

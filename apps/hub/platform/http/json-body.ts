@@ -140,7 +140,8 @@ export async function readBody(
 
 const storableText = (text: string): string => text.replaceAll('\0', '\ufffd').toWellFormed()
 
-function storable(value: unknown): unknown {
+/** JSON of others as the database can hold it: without NUL and halves of characters. */
+export function storable(value: unknown): unknown {
   if (typeof value === 'string') return storableText(value)
   if (Array.isArray(value)) return value.map(storable)
   if (typeof value !== 'object' || value === null) return value
