@@ -120,6 +120,8 @@ test('agents: an outdated one is marked, moved to another server, revoked and de
   await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click()
   const stateOf = async () => (await tenant.call('GET', `/monitoring/agents/${old}`)).body.data?.state ?? 'gone'
   await until('it is revoked', async () => (await stateOf()) === 'revoked')
+  // Nobody types behind a dialog.
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
   await page.getByRole('combobox', { name: 'Filter' }).fill('state:revoked ')
   await page.getByRole('button', { name: 'Delete old' }).click()
   await page.getByLabel('Type old to go on').fill('old')
