@@ -18,7 +18,7 @@ import {
   tlsPortOf,
   unboundWarning,
 } from './proxy-config.ts'
-import { hostInUrl } from './site-fields.ts'
+import { hostInUrl, splitWildcards } from './site-fields.ts'
 
 const CERTIFICATES = '/etc/caddy/certificates'
 /** How long a request looks for a member that answers, and how long one that did not is passed over. */
@@ -35,7 +35,7 @@ function checkFault({ check: { type, path }, isTls }: ConfigUpstream): string | 
   return /[`{}]/.test(path) ? 'its path cannot stand in a Caddyfile' : null
 }
 
-function checkLines(upstream: ConfigUpstream): string[] {
+function healthLines(upstream: ConfigUpstream): string[] {
   const { type, path, expect_status, interval_seconds, timeout_seconds } = upstream.check
   if (type === 'none' || checkFault(upstream) !== null) return []
   return [
@@ -71,7 +71,7 @@ function passLines({ upstream }: NamedSite): string[] {
   const options = [
     ...(targets.some(({ isBackup }) => isBackup) ? ['  lb_policy first'] : []),
     ...(targets.length > 1 ? [`  lb_try_duration ${TRY_SECONDS}s`, `  fail_duration ${FAIL_SECONDS}s`] : []),
-    ...checkLines(upstream),
+    ...healthLines(upstream),
     ...(upstream.isTls ? ['  transport http {', '    tls_insecure_skip_verify', '  }'] : []),
   ]
   const pass = `reverse_proxy ${addresses.join(' ')}`
@@ -101,9 +101,7 @@ function siteLines(group: HostGroup, { port, tls }: Listener, redirectPort: numb
 
 /** Caddy proves that a name is its own by answering there; below a wildcard only an entry in the DNS proves it. */
 function unboundWarnings(hostnames: readonly string[]): string[] {
-  const [wild = [], exact = []] = [true, false].map(isWild =>
-    hostnames.filter(name => name.startsWith('*.') === isWild),
-  )
+  const { wild, exact } = splitWildcards(hostnames)
   return [
     ...(exact.length === 0 ? [] : [unboundWarning(exact, 'Caddy asks for one itself')]),
     ...(wild.length === 0

@@ -81,3 +81,9 @@ export function isExpectedStatus(expected: string | readonly number[], status: n
   const [, from = '', to = from] = STATUS_RANGE.exec(expected) ?? STATUS_RANGE.exec(USUAL_STATUS) ?? []
   return status >= Number(from) && status <= Number(to)
 }
+
+/** Names of a site or a certificate: those that stand for all below them, and the others. */
+export function splitWildcards(names: readonly string[]): { readonly wild: string[]; readonly exact: string[] } {
+  const { wild = [], exact = [] } = Object.groupBy(names, name => (name.startsWith('*.') ? 'wild' : 'exact'))
+  return { wild, exact }
+}

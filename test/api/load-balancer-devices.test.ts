@@ -310,3 +310,23 @@ test('[R-023] [R-024] NGINX Plus is read by its API, and told whom it is to drai
     await nginx.stop()
   }
 })
+
+test('[R-024] a device counts as tried from the start of its run, so that one whose runs break does not come before others', async () => {
+  const { client } = hub.hub.database
+  const root = await hub.user(tenant.companyId, ['*'], { superAdmin: true })
+  await hub.holdTask('load_balancers')
+  expect((await root.call('POST', '/queues/resources.probe/pause', {})).status).toBe(200)
+  try {
+    const { id } = await device(`http://127.0.0.1:${await freePort()}`, { sync_interval_seconds: 60 })
+    const triedAt = async () => {
+      const [row] = await client`select sync_tried_at from load_balancers where id = ${id}`
+      return row?.sync_tried_at
+    }
+    expect(await triedAt()).toBeNull()
+    await watchLoadBalancers(hub.hub)
+    expect(await triedAt()).not.toBeNull()
+    expect((await got(`/load-balancers/${id}`)).last_run.state).toBe('queued')
+  } finally {
+    await root.call('POST', '/queues/resources.probe/resume')
+  }
+})

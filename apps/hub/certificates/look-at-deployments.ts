@@ -3,6 +3,7 @@
 import { sql } from 'drizzle-orm'
 import pLimit from 'p-limit'
 import type { Unchecked } from '../../../core/json-object.ts'
+import { splitWildcards } from '../../../core/proxies/site-fields.ts'
 import type { Hub } from '../hub-context.ts'
 import { inTransaction, type Tx } from '../platform/db/transaction.ts'
 import { NoConnection } from '../platform/open-connection.ts'
@@ -35,9 +36,7 @@ const connections = pLimit(CONNECTIONS_MAX)
 /** The names that may be asked for where only an address is known: a wildcard stands for any name below it. */
 function namesToAsk({ hostnames, sans, common_name: commonName }: Certificate, ruleHosts: readonly string[]): string[] {
   const fitting = ruleHosts.filter(host => isGoodFor({ sans, commonName }, host))
-  const [wild = [], exact = []] = [true, false].map(isWild =>
-    [...fitting, ...hostnames].filter(name => name.startsWith('*.') === isWild),
-  )
+  const { wild, exact } = splitWildcards([...fitting, ...hostnames])
   return [...exact, ...wild.map(name => `www${name.slice(1)}`)]
 }
 

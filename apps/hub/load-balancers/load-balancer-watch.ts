@@ -64,15 +64,16 @@ async function syncDue(hub: Hub): Promise<void> {
   await startAll(hub, loadBalancerKind as Kind, due, 'sync')
 }
 
-/** Members whose state the device did not take yet: less often the more often it was in vain. */
+/** Members whose state the device did not take yet: less often the more often it was in vain. A try counts as above. */
 async function writeDue(hub: Hub): Promise<void> {
   const { db } = hub.database
   const now = new Date(hub.now()).toISOString()
   const due = await db.execute<Due>(sql`
-    select id, company_id from lb_members where deleted_at is null and pending_state is not null
-      and (written_at is null or written_at <= ${now}::timestamptz
-        - make_interval(secs => ${RETRY_WAIT_SECONDS}))
-    order by written_at nulls first limit ${AT_ONCE}`)
+    update lb_members set written_at = ${now}::timestamptz where id in (
+      select id from lb_members where deleted_at is null and pending_state is not null
+        and (written_at is null or written_at <= ${now}::timestamptz - make_interval(secs => ${RETRY_WAIT_SECONDS}))
+      order by written_at nulls first limit ${AT_ONCE} for no key update skip locked)
+    returning id, company_id`)
   await startAll(hub, lbMemberKind as Kind, due, WRITE)
 }
 
