@@ -60,16 +60,29 @@ type SnapshotFault = { readonly fault: string }
 
 const padTo8 = (bytes: number): number => Math.ceil(bytes / 8) * 8
 
-const CRC_TABLE = Uint32Array.from({ length: 256 }, (_, byte) => {
+/** CRC tables of a byte that is followed by 0 to 3 others. */
+const CRC_TABLES = [new Uint32Array(256), new Uint32Array(256), new Uint32Array(256), new Uint32Array(256)] as const
+for (let byte = 0; byte < 256; byte++) {
   let crc = byte
   for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ 0xedb88320 : crc >>> 1
-  return crc >>> 0
-})
+  CRC_TABLES[0][byte] = crc
+}
+for (let at = 1; at < CRC_TABLES.length; at++)
+  for (let byte = 0; byte < 256; byte++) {
+    const before = CRC_TABLES[at - 1]![byte]!
+    CRC_TABLES[at]![byte] = (before >>> 8) ^ CRC_TABLES[0][before & 0xff]!
+  }
 
-/** CRC-32 (ISO 3309). */
+/** CRC-32 (ISO 3309), four bytes a step (slicing-by-4: Kounavis and Berry, ISCC 2005). */
 function crc32(bytes: Uint8Array): number {
+  const [last, third, second, first] = CRC_TABLES
+  const whole = bytes.length & ~3
   let crc = 0xffffffff
-  for (let index = 0; index < bytes.length; index++) crc = CRC_TABLE[(crc ^ bytes[index]!) & 0xff]! ^ (crc >>> 8)
+  for (let at = 0; at < whole; at += 4) {
+    crc ^= bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24)
+    crc = first[crc & 0xff]! ^ second[(crc >>> 8) & 0xff]! ^ third[(crc >>> 16) & 0xff]! ^ last[crc >>> 24]!
+  }
+  for (let at = whole; at < bytes.length; at++) crc = last[(crc ^ bytes[at]!) & 0xff]! ^ (crc >>> 8)
   return (crc ^ 0xffffffff) >>> 0
 }
 
@@ -102,15 +115,39 @@ const columnsBytesMax = (n: number, m: number, rules: number): number =>
 
 /** The servers and rows of a shard that go into its snapshot, found in one walk. */
 function collect(evaluation: EvaluationState, shard: number): { servers: ServerSeries[]; rows: number[] } {
+  const { next } = evaluation.states
   const servers: ServerSeries[] = []
   const rows: number[] = []
   for (const server of evaluation.servers) {
     if (!server || server.shard !== shard) continue
     servers.push(server)
     for (let index = 0; index < server.count; index++)
-      for (let row = server.head[index]!; row >= 0; row = evaluation.states.next[row]!) rows.push(row)
+      for (let row = server.head[index]!; row >= 0; row = next[row]!) rows.push(row)
   }
   return { servers, rows }
+}
+
+/** The rules of these rows in the order in which they come, and the place of each slot among them. */
+function rulesOf(evaluation: EvaluationState, rows: readonly number[]): { rules: SavedRule[]; placeOf: Int32Array } {
+  const { rule } = evaluation.states
+  const rules: SavedRule[] = []
+  const placeOf = new Int32Array(evaluation.slots.length).fill(-1)
+  for (const row of rows) {
+    const slot = rule[row]!
+    if (placeOf[slot]! >= 0) continue
+    placeOf[slot] = rules.length
+    rules.push(savedRule(evaluation.slots[slot]!.rule.compiled))
+  }
+  return { rules, placeOf }
+}
+
+/** The flapping of those of these rows that have any. */
+function flappingOf({ flapping }: EvaluationState, rows: readonly number[]): SavedFlap[] {
+  if (flapping.size === 0) return []
+  return rows.flatMap((row, state) => {
+    const flap = flapping.get(row)
+    return flap ? [{ state, flap: { ...flap, transitionsTsMs: [...flap.transitionsTsMs] } }] : []
+  })
 }
 
 /**
@@ -154,19 +191,7 @@ export function takeSnapshot(
     !isDelta(savedAtMs - states.lastReceivedMs[row]!)
   let extended = 0
   for (const row of rows) if (isExtended(row)) extended++
-  const ruleIndex = new Map<number, number>()
-  const rules: SavedRule[] = []
-  for (const row of rows) {
-    const slot = states.rule[row]!
-    if (ruleIndex.has(slot)) continue
-    ruleIndex.set(slot, rules.length)
-    rules.push(savedRule(evaluation.slots[slot]!.rule.compiled))
-  }
-  const flapping: SavedFlap[] = []
-  rows.forEach((row, state) => {
-    const flap = evaluation.flapping.get(row)
-    if (flap) flapping.push({ state, flap: { ...flap, transitionsTsMs: [...flap.transitionsTsMs] } })
-  })
+  const { rules, placeOf } = rulesOf(evaluation, rows)
   const header: Header = {
     shard,
     position,
@@ -184,13 +209,13 @@ export function takeSnapshot(
       states: server.stateCount,
       removedSeq: server.removedSeq,
     })),
-    flapping,
+    flapping: flappingOf(evaluation, rows),
     left: removedServersOf(evaluation, shard, savedAtMs),
     ...(ruleChanges === undefined ? {} : { ruleChanges }),
   }
   const buffer = new ArrayBuffer(padTo8(columnsBytesMax(rows.length, extended, rules.length)))
   const to = columns(buffer, 0, rows.length, extended, rules.length)
-  writeColumns(evaluation, rows, ruleIndex, to, savedAtMs, isExtended)
+  writeColumns(evaluation, rows, placeOf, to, savedAtMs, isExtended)
   return { header, columns: new Uint8Array(buffer) }
 }
 
@@ -211,40 +236,42 @@ export function snapshotBytes({ header, columns }: TakenSnapshot): Uint8Array {
 function writeColumns(
   evaluation: EvaluationState,
   rows: readonly number[],
-  ruleIndex: ReadonlyMap<number, number>,
+  placeOf: Int32Array,
   to: ReturnType<typeof columns>,
   savedAtMs: number,
   isExtended: (row: number) => boolean,
 ): void {
-  const { states } = evaluation
+  const { states, servers, slots } = evaluation
+  const { lastTsMs, lastReceivedMs } = states
   let extendedAt = 0
-  rows.forEach((row, at) => {
-    const server = evaluation.servers[states.server[row]!]!
+  for (let at = 0; at < rows.length; at++) {
+    const row = rows[at]!
+    const server = servers[states.server[row]!]!
     const series = states.series[row]!
-    const slot = evaluation.slots[states.rule[row]!]!
+    const rule = states.rule[row]!
     // The header has only the present signature of a rule. The flag marks a state that began under an earlier one, so
     // that it restarts after a restore too.
-    const flags = states.flags[row]! | (states.signature[row] === slot.signature ? 0 : FLAG_LAGS)
+    const flags = states.flags[row]! | (states.signature[row] === slots[rule]!.signature ? 0 : FLAG_LAGS)
     to.seq[at] = states.seq[row]!
     to.lastValue[at] = states.lastValue[row]!
     to.idLo[at] = server.lo(series)
     to.idHi[at] = server.hi(series)
-    to.rule[at] = ruleIndex.get(states.rule[row]!)!
+    to.rule[at] = placeOf[rule]!
     const extended = isExtended(row)
     to.phase[at] = states.phase[row]! | (flags << 4) | (extended ? EXTENDED : 0)
     if (!extended) {
-      to.lastTs[at] = savedAtMs - states.lastTsMs[row]!
-      to.lastReceived[at] = savedAtMs - states.lastReceivedMs[row]!
-      return
+      to.lastTs[at] = savedAtMs - lastTsMs[row]!
+      to.lastReceived[at] = savedAtMs - lastReceivedMs[row]!
+      continue
     }
     const base = EXTENDED_COLUMNS * extendedAt++
-    to.extended[base] = states.lastTsMs[row]!
-    to.extended[base + 1] = states.lastReceivedMs[row]!
+    to.extended[base] = lastTsMs[row]!
+    to.extended[base + 1] = lastReceivedMs[row]!
     to.extended[base + 2] = states.sinceTsMs(row)
     to.extended[base + 3] = states.openedTsMs(row)
     to.extended[base + 4] = states.peak(row)
     to.extended[base + 5] = states.notifiedAtMs(row)
-  })
+  }
 }
 
 /**

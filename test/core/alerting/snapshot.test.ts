@@ -1,5 +1,6 @@
 // Snapshots: what is saved comes back bit by bit; bytes that are no snapshot are told apart.
 import { expect, test } from 'bun:test'
+import { crc32 } from 'node:zlib'
 import { encodeSnapshot, restoreSnapshot } from '../../../core/alerting/durability/snapshot.ts'
 import { applyEntry } from '../../../core/alerting/evaluate/evaluator.ts'
 import { compileRuleSet } from '../../../core/alerting/rules/compile-rule-set.ts'
@@ -103,6 +104,7 @@ test('[SNAP-005] bytes that were cut or changed, or are of another format or sha
     changed[at] = changed[at]! ^ 1
     expect(fault(changed)).toBe('checksum does not match')
   }
+  expect(new DataView(good.buffer, good.byteOffset).getUint32(8, true)).toBe(crc32(good.subarray(12)))
   const newer = good.slice()
   newer[7] = '2'.charCodeAt(0)
   expect(fault(newer)).toBe('format 2, this program reads 1')
