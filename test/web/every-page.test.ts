@@ -129,11 +129,15 @@ async function fillInfrastructure(): Promise<void> {
   ids.run = (await submit('A network for the lab', '10.5.0.0/24')).data.id
 }
 
-/** A role, a team, an invitation, a webhook that is told nothing. */
+/** A role, a team, an invitation, a webhook and a group address that are told nothing. */
 async function fillAdministration(): Promise<void> {
   const { data: role } = await api('POST', '/roles', { name: 'Night shift', permissions: ['monitoring.view'] })
   await api('POST', '/invitations', { email: 'new@example.test', role_ids: [role.id] })
   await api('POST', '/teams', { name: 'Database team' })
+  await api('POST', '/notifications/channels', {
+    ...{ name: 'Night shift', address: `${'night-shift-'.repeat(4)}@example.test`, enabled: false },
+    scope: { environments: ['prod'] },
+  })
   ids.webhook = (
     await api('POST', '/webhooks', {
       ...{ name: 'Chat room', url: `https://9.9.9.9/${'a-path-'.repeat(20)}`, enabled: false },

@@ -4,6 +4,7 @@ import { Type } from '@sinclair/typebox'
 import { desc, eq, getTableColumns, sql } from 'drizzle-orm'
 import { type Severity, severities } from '../../../core/alerting/rules/rule.ts'
 import { recorded } from '../audit/change-with-audit.ts'
+import type { Executor } from '../platform/db/connect.ts'
 import { notificationChannels } from '../platform/db/schema-identity.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
 import { collection, ofCompany } from '../platform/http/collection.ts'
@@ -32,11 +33,14 @@ const ADDRESS_STATE = sql<AddressState>`coalesce((select case when stopped_at is
     when confirmed_at is not null then 'confirmed' end from mail_addresses a
   where a.company_id = notification_channels.company_id and a.address = lower(notification_channels.address)), 'unconfirmed')`
 
+/** Channels with what is known of their addresses. */
+export const selectChannels = (db: Executor) =>
+  db.select({ ...getTableColumns(notificationChannels), addressState: ADDRESS_STATE }).from(notificationChannels)
+
 export const channelCollection = collection({
   table: notificationChannels,
   scope: ofCompany(notificationChannels.companyId),
-  select: db =>
-    db.select({ ...getTableColumns(notificationChannels), addressState: ADDRESS_STATE }).from(notificationChannels),
+  select: selectChannels,
   order: [desc(notificationChannels.createdAt), desc(notificationChannels.id)],
   response: channelResponse,
   present: row => ({

@@ -514,7 +514,7 @@ test('a server that is deleted while somebody looks at it stays with a banner, a
   const reason = page.getByRole('dialog').getByLabel('Reason')
   await reason.fill('Being replaced')
   expect((await tenant.call('DELETE', `/servers/${serverId}`)).status).toBe(204)
-  await page.getByText('What this page shows was deleted in the meantime').waitFor()
+  await page.getByText('This was deleted, or you may not see it any more').waitFor()
   expect(await reason.inputValue()).toBe('Being replaced')
   await page.reload()
   await page.getByText('There is nothing here').waitFor()

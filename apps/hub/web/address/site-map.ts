@@ -180,6 +180,12 @@ const table = {
     key: 'u',
   },
   roles: { permissions: ['identity.view'], section: 'administration' },
+  notifications: {
+    takes: ['state', 'offset'],
+    permissions: ['notifications.view'],
+    section: 'administration',
+    key: 'b',
+  },
   webhooks: {
     permissions: ['webhooks.view'],
     section: 'administration',
@@ -195,6 +201,12 @@ const table = {
   settings: {
     permissions: ['monitoring.view'],
     section: 'administration',
+  },
+  system: {
+    view: null,
+    permissions: ['queues.view'],
+    section: 'administration',
+    key: 'y',
   },
 } as const satisfies Readonly<Record<string, PageEntry>>
 

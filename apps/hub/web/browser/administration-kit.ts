@@ -1,7 +1,11 @@
 // What pages of administration share, in one file for all of them, as kit.ts is for all pages.
 import '../words/administration.ts'
+import './view.ts'
+import './api-data.ts'
 import './pages/administration/check-list.tsx'
+import './pages/administration/deliveries-table.tsx'
 import './pages/administration/name-field.tsx'
 import './pages/administration/permission-groups.ts'
+import './pages/administration/severity-field.tsx'
 import './pages/administration/webhook-dialog.tsx'
 import './pages/administration/webhook-state.tsx'

@@ -2,6 +2,7 @@
 // code for that would else be a further file of every page.
 import type { ComponentType } from 'preact'
 import type { IncidentMap } from '../views/alert.ts'
+import type { ChannelDialogProps } from './pages/administration/late-props.ts'
 import type { CheckDialogProps } from './pages/checks/late-props.ts'
 import type { ExceptionDialogProps } from './pages/findings/late-props.ts'
 import type { LateTabProps, ServerDialogProps } from './pages/server/late-props.ts'
@@ -16,6 +17,7 @@ type FirstCharts = ComponentType<{ readonly serverId: string }>
 
 type LateParts = {
   incidentMap?: () => Promise<ComponentType<IncidentMapProps>>
+  channel?: () => Promise<ComponentType<ChannelDialogProps>>
   check?: () => Promise<ComponentType<CheckDialogProps>>
   exception?: () => Promise<ComponentType<ExceptionDialogProps>>
   silence?: () => Promise<ComponentType<SilenceDialogProps>>

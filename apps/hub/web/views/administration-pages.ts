@@ -1,5 +1,6 @@
 // What the pages of administration are sent, apart from what makes it: the script knows these types alone.
-import type { Severity } from '../../../../core/alerting/rules/rule.ts'
+import type { RuleScope, Severity } from '../../../../core/alerting/rules/rule.ts'
+import type { AddressState } from '../../notifications/unconfirmed-addresses.ts'
 
 export type Named = { readonly id: string; readonly name: string }
 
@@ -69,6 +70,8 @@ export type WebhooksView = {
 
 export type DeliveryRow = {
   readonly id: string
+  readonly channel: 'webhook' | 'email'
+  readonly target: string
   readonly type: string
   readonly state: 'waiting' | 'delivered' | 'failed'
   readonly tries: number
@@ -80,6 +83,24 @@ export type DeliveryRow = {
 
 export type WebhookView = Pick<WebhooksView, 'events'> & {
   readonly webhook: WebhookRow
+  readonly total: number
+  readonly offset: number
+  readonly deliveries: readonly DeliveryRow[]
+}
+
+export type ChannelRow = Named & {
+  readonly address: string
+  readonly minSeverity: Severity
+  readonly scope: RuleScope
+  readonly isEnabled: boolean
+  /** Mail is counted until somebody says that they want it, and stops when they say that they do not. */
+  readonly addressState: AddressState
+}
+
+export type NotificationsView = {
+  readonly channels: readonly ChannelRow[]
+  /** False: the hub sends no mail at all. */
+  readonly isMailSent: boolean
   readonly total: number
   readonly offset: number
   readonly deliveries: readonly DeliveryRow[]

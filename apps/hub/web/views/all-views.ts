@@ -17,6 +17,7 @@ import { iacRunsView, iacRunView } from './iac-runs.ts'
 import { infrastructureView } from './infrastructure.ts'
 import { licensesView } from './licenses.ts'
 import { resourceChoicesView } from './named-resources.ts'
+import { notificationsView } from './notifications.ts'
 import { companyBriefView, overviewView } from './overview.ts'
 import { paletteView } from './palette.ts'
 import { peopleView, rolesView } from './people.ts'
@@ -66,6 +67,7 @@ export const views: Readonly<Record<string, View>> = {
   'matching-findings': matchingFindingsView,
   'matching-alerts': matchingAlertsView,
   'matching-servers': matchingServersView,
+  notifications: notificationsView,
   overview: overviewView,
   palette: paletteView,
   people: peopleView,

@@ -106,6 +106,14 @@ export const administrationWords = {
   send_again: { en: 'Send again', vi: 'Gửi lại' },
   send_again_of: { en: 'Send {name} again', vi: 'Gửi lại {name}' },
 
+  add_channel: { en: 'Add a group address', vi: 'Thêm địa chỉ nhóm' },
+  is_told: { en: 'It is told', vi: 'Được thông báo' },
+  receiver: { en: 'To', vi: 'Tới' },
+  channel_hint: {
+    en: 'Its first messages have a link by which it is confirmed.',
+    vi: 'Những thư đầu có liên kết để xác nhận địa chỉ.',
+  },
+
   settings: { en: 'Settings', vi: 'Cài đặt' },
   monitoring: { en: 'Monitoring', vi: 'Giám sát' },
   interval: { en: 'Interval of agents, seconds', vi: 'Chu kỳ của agent, giây' },

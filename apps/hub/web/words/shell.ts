@@ -60,10 +60,12 @@ export const shellWords = {
   page_approvals: { en: 'Approvals', vi: 'Phê duyệt' },
   page_people: { en: 'People', vi: 'Người dùng' },
   page_roles: { en: 'Roles', vi: 'Vai trò' },
+  page_notifications: { en: 'Notifications', vi: 'Thông báo' },
   page_webhooks: { en: 'Webhooks', vi: 'Webhook' },
   page_webhook: { en: 'Webhook', vi: 'Webhook' },
   page_audit: { en: 'Audit log', vi: 'Nhật ký' },
   page_settings: { en: 'Settings', vi: 'Cài đặt' },
+  page_system: { en: 'System', vi: 'Hệ thống' },
   page_silences: { en: 'Silences', vi: 'Tắt tiếng' },
 
   live: { en: 'Live', vi: 'Trực tiếp' },
@@ -76,8 +78,8 @@ export const shellWords = {
     vi: 'Hub không phản hồi. Dữ liệu đang hiển thị là của {time}; trạng thái hiện không rõ.',
   },
   gone_banner: {
-    en: 'What this page shows was deleted in the meantime, or you may not see it any more. It is as it last was; what you typed is still here.',
-    vi: 'Nội dung trang này vừa bị xóa hoặc bạn không còn quyền xem. Trang giữ nguyên như lần cuối; những gì bạn đã nhập vẫn còn.',
+    en: 'This was deleted, or you may not see it any more. The page is as it last was; what you typed is still here.',
+    vi: 'Mục này đã bị xóa hoặc bạn không còn quyền xem. Trang giữ nguyên như lần cuối; những gì bạn đã nhập vẫn còn.',
   },
   title_critical: { en: '{count} critical', vi: '{count} nghiêm trọng' },
   title_warning: { en: '{count} {count|warning|warnings}', vi: '{count} cảnh báo' },

@@ -54,10 +54,12 @@ export const pageFiles: Readonly<Record<PageName, Load>> = {
   approvals: async () => (await import('./manifests/approvals-page.tsx')).ApprovalsPage,
   people: async () => (await import('./administration/people-page.tsx')).PeoplePage,
   roles: async () => (await import('./administration/roles-page.tsx')).RolesPage,
+  notifications: async () => (await import('./administration/notifications-page.tsx')).NotificationsPage,
   webhooks: async () => (await import('./administration/webhooks-page.tsx')).WebhooksPage,
   webhook: async () => (await import('./administration/webhook-page.tsx')).WebhookPage,
   audit: async () => (await import('./administration/audit-page.tsx')).AuditPage,
   settings: async () => (await import('./administration/settings-page.tsx')).SettingsPage,
+  system: async () => (await import('./administration/system-page.tsx')).SystemPage,
   servers,
   server,
   rules: async () => (await import('./rules/rules-page.tsx')).RulesPage,
@@ -67,6 +69,7 @@ export const pageFiles: Readonly<Record<PageName, Load>> = {
 }
 
 lateParts.incidentMap = async () => (await import('./alert/incident-map.tsx')).MapOfIncident
+lateParts.channel = async () => (await import('./administration/channel-dialog.tsx')).ChannelDialog
 lateParts.check = async () => (await import('./checks/check-dialog.tsx')).CheckDialog
 lateParts.exception = async () => (await import('./findings/exception-dialog.tsx')).ExceptionDialog
 lateParts.silence = async () => (await import('../parts/silence-dialog.tsx')).SilenceDialog

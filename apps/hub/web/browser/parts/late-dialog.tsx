@@ -4,7 +4,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { lateParts } from '../late-parts.ts'
 
 /** What cannot be loaded is closed again. */
-const lateDialog = <Props extends { readonly onClose: () => void }>(
+export const lateDialog = <Props extends { readonly onClose: () => void }>(
   load: () => Promise<ComponentType<Props>> | undefined,
 ) =>
   function LateDialog(props: Props) {

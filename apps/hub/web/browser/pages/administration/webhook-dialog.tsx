@@ -7,15 +7,14 @@ import { type ApiFault, send } from '../../api.ts'
 import { CopyText } from '../../parts/copy-text.tsx'
 import { Dialog } from '../../parts/dialog.tsx'
 import { DialogForm } from '../../parts/dialog-form.tsx'
-import { SelectField, TextField } from '../../parts/field.tsx'
+import { TextField } from '../../parts/field.tsx'
 import { textsOf } from '../../session.ts'
 import { CheckList } from './check-list.tsx'
 import { NameField } from './name-field.tsx'
+import { SeverityField } from './severity-field.tsx'
 
 const t = textsOf(administrationWords)
 const shell = textsOf(shellWords)
-
-const SEVERITIES = ['info', 'warning', 'critical'] as const
 
 type SecretProps = { readonly name: string; readonly secret: string; readonly onClose: () => void }
 
@@ -70,13 +69,7 @@ export function WebhookDialog({ webhook, events, onClose, onDone }: Props) {
               onInput={url => change({ url })}
               errors={errorsOf('url')}
             />
-            <SelectField
-              label={t('min_severity')}
-              value={draft.severity}
-              choices={SEVERITIES.map(each => ({ value: each, text: t(`severity_${each}`) }))}
-              onChange={value => change({ severity: SEVERITIES.find(each => each === value) ?? 'info' })}
-              errors={errorsOf('min_severity')}
-            />
+            <SeverityField value={draft.severity} onChange={severity => change({ severity })} errorsOf={errorsOf} />
             <CheckList
               label={t('events')}
               hint={t('events_hint')}

@@ -1,63 +1,21 @@
 // One webhook: what was sent to it and what it answered, and what can be done with it.
 import '../../administration-kit.ts'
 import { useState } from 'preact/hooks'
-import type { DeliveryRow, WebhookView } from '../../../views/administration-pages.ts'
+import type { WebhookView } from '../../../views/administration-pages.ts'
 import { administrationWords } from '../../../words/administration.ts'
-import { goTo, hrefTo, setParams } from '../../address/router.ts'
+import { goTo, hrefTo } from '../../address/router.ts'
 import { type ApiFault, type ApiResult, send } from '../../api.ts'
-import { count, NOTHING } from '../../format.ts'
 import { ConfirmDialog } from '../../parts/confirm-dialog.tsx'
 import { ActFault, Fault } from '../../parts/fault.tsx'
 import { Skeleton } from '../../parts/skeleton.tsx'
-import { type MarkedState, StateMark } from '../../parts/state-mark.tsx'
-import { type Column, Table } from '../../parts/table.tsx'
-import { Time } from '../../parts/time.tsx'
 import { may, textsOf } from '../../session.ts'
 import { usePageView } from '../../view.ts'
+import { DeliveriesTable } from './deliveries-table.tsx'
 import { ShownSecret, WebhookDialog } from './webhook-dialog.tsx'
 import { WebhookState } from './webhook-state.tsx'
 import './administration.css'
 
 const t = textsOf(administrationWords)
-
-const marks: Readonly<Record<DeliveryRow['state'], MarkedState>> = {
-  waiting: 'info',
-  delivered: 'ok',
-  failed: 'critical',
-}
-
-const columnsOf = (onSend: (row: DeliveryRow) => void): readonly Column<DeliveryRow>[] => [
-  { key: 'event', title: t('event'), isName: true, cell: row => <span class="text">{row.type}</span> },
-  {
-    key: 'state',
-    title: t('state'),
-    cell: row => <StateMark state={marks[row.state]} text={t(`delivery_${row.state}`)} />,
-  },
-  {
-    key: 'answer',
-    title: t('answer'),
-    cell: row => (
-      <span class="text">{[row.responseCode, row.error].filter(each => each !== null).join(' ') || NOTHING}</span>
-    ),
-  },
-  { key: 'tries', title: t('tries'), isNumber: true, from: 'medium', cell: row => count(row.tries) },
-  { key: 'created', title: t('created'), cell: row => <Time atMs={row.createdAtMs} form="when" /> },
-  ...(may('webhooks.manage')
-    ? [
-        {
-          key: 'acts',
-          title: t('acts'),
-          cell: (row: DeliveryRow) => (
-            <span class="row-acts">
-              <button type="button" aria-label={t('send_again_of', { name: row.type })} onClick={() => onSend(row)}>
-                {t('send_again')}
-              </button>
-            </span>
-          ),
-        },
-      ]
-    : []),
-]
 
 type Act = 'edit' | 'delete' | 'rotate'
 type ActProps = {
@@ -160,21 +118,13 @@ export function WebhookPage() {
       <Facts webhook={webhook} />
       <section class="panel below-table">
         <h2>{t('deliveries')}</h2>
-        {data.total === 0 ? (
-          <p class="muted">{t('no_deliveries')}</p>
-        ) : (
-          <Table
-            isTall
-            label={t('deliveries')}
-            columns={columnsOf(row => void post(`/deliveries/${row.id}/redeliver`))}
-            rows={data.deliveries}
-            keyOf={row => row.id}
-            nameOf={row => row.type}
-            total={data.total}
-            offset={data.offset}
-            onOffset={offset => setParams({ offset: offset || null }, 'replace')}
-          />
-        )}
+        <DeliveriesTable
+          rows={data.deliveries}
+          total={data.total}
+          offset={data.offset}
+          isSendable={() => true}
+          onSend={may('webhooks.manage') ? row => void post(`/deliveries/${row.id}/redeliver`) : null}
+        />
       </section>
       {act === null ? null : <ActDialog act={act} data={data} onClose={() => setAct(null)} onDone={reload} />}
     </>
