@@ -5,6 +5,7 @@ import { instantOf } from '../../../address/time-range.ts'
 import type { AlertView } from '../../../views/alert.ts'
 import type { AlertFace } from '../../../views/alerts.ts'
 import type { SeriesView } from '../../../views/server/series.ts'
+import { alertWords } from '../../../words/alert.ts'
 import { alertsWords } from '../../../words/alerts.ts'
 import { hrefTo, param, setParams } from '../../address/router.ts'
 import { duration } from '../../format.ts'
@@ -16,7 +17,7 @@ import { may, textsOf } from '../../session.ts'
 import { useView } from '../../view.ts'
 import { chartDataOf, labelsKey } from '../server/metric-chart.tsx'
 
-const t = textsOf(alertsWords)
+const t = textsOf({ ...alertsWords, ...alertWords })
 
 const HOUR_MS = 3_600_000
 const BEFORE_MS = HOUR_MS

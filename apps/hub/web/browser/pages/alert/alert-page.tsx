@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks'
 import type { AlertView } from '../../../views/alert.ts'
 import type { AlertFace } from '../../../views/alerts.ts'
+import { alertWords } from '../../../words/alert.ts'
 import { alertsWords } from '../../../words/alerts.ts'
 import { hrefTo } from '../../address/router.ts'
 import { clockMs } from '../../connection/live.ts'
@@ -27,7 +28,7 @@ import { AlertChart } from './alert-chart.tsx'
 import { Deliveries, Timeline } from './alert-story.tsx'
 import { Why } from './alert-why.tsx'
 
-const t = textsOf(alertsWords)
+const t = textsOf({ ...alertsWords, ...alertWords })
 
 /** Few alerts are incidents. */
 const incidentMap = latePart(() => lateParts.incidentMap?.())

@@ -1,14 +1,15 @@
 // What happened to an alert, newest first: its events, what people did and wrote; and who was told of it.
 import type { EventType } from '../../../../../../core/alerting/evaluate/event.ts'
 import type { AlertView } from '../../../views/alert.ts'
+import { alertWords } from '../../../words/alert.ts'
 import { alertsWords } from '../../../words/alerts.ts'
 import { valueText } from '../../format.ts'
 import { Time } from '../../parts/time.tsx'
 import { textsOf } from '../../session.ts'
 
-const t = textsOf(alertsWords)
+const t = textsOf({ ...alertsWords, ...alertWords })
 
-const eventTexts: Readonly<Record<EventType, keyof typeof alertsWords>> = {
+const eventTexts: Readonly<Record<EventType, keyof typeof alertWords>> = {
   'alert.opened': 'event_opened',
   'alert.reminder': 'event_reminder',
   'alert.resolved': 'event_resolved',

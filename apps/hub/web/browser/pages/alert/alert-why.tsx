@@ -1,5 +1,6 @@
 // Why an alert opened, why it ended or was kept from people, and what the collector says of its series now.
 import type { AlertView } from '../../../views/alert.ts'
+import { alertWords } from '../../../words/alert.ts'
 import { alertsWords } from '../../../words/alerts.ts'
 import { hrefTo } from '../../address/router.ts'
 import { conditionPart } from '../../condition-part.ts'
@@ -8,7 +9,7 @@ import { metricTitle } from '../../metric-title.ts'
 import { DecisionText } from '../../parts/decision.tsx'
 import { may, textsOf } from '../../session.ts'
 
-const t = textsOf(alertsWords)
+const t = textsOf({ ...alertsWords, ...alertWords })
 
 const seriesOf = ({ alert }: AlertView): string =>
   [alert.metric === null ? '' : metricTitle(alert.metric), alert.series].filter(part => part !== '').join(' ')

@@ -4,14 +4,14 @@ import '../../view.ts'
 import { useMemo, useState } from 'preact/hooks'
 import { NO_LEVEL } from '../../../cell-characters.ts'
 import type { IncidentMap } from '../../../views/alert.ts'
-import { alertsWords } from '../../../words/alerts.ts'
+import { incidentMapWords } from '../../../words/incident-map.ts'
 import { mapWords } from '../../../words/map.ts'
 import { goTo, hrefTo } from '../../address/router.ts'
 import { HostMap } from '../../parts/host-map/host-map.tsx'
 import { StateMark } from '../../parts/state-mark.tsx'
 import { textsOf } from '../../session.ts'
 
-const t = textsOf(alertsWords)
+const t = textsOf(incidentMapWords)
 const map = textsOf(mapWords)
 
 export function MapOfIncident({ data }: { readonly data: IncidentMap }) {
