@@ -68,6 +68,22 @@ const quietTenant = async (): Promise<Tenant> => {
 }
 
 describe('webhooks', () => {
+  test('without the right to see webhooks a delivery names the origin of its receiver, and no more', async () => {
+    const own = await quietTenant()
+    await webhook(own, { events: ['alert.opened'] }, '/services/secret-path?token=secret')
+    await send(event(own, await server(own), 'alert.opened'))
+    await idle()
+    const targets = async (permissions: string[]): Promise<string[]> => {
+      const reader = await hub.user(own.companyId, permissions)
+      return (await reader.call('GET', '/notifications/deliveries')).body.data.map((each: Json) => each.target)
+    }
+    const origin = `http://127.0.0.1:${receiver.port}`
+    expect(await targets(['notifications.view'])).toEqual([origin])
+    expect(await targets(['notifications.view', 'webhooks.view'])).toEqual([
+      `${origin}/services/secret-path?token=secret`,
+    ])
+  })
+
   test('[NTF-006] [NTF-008] a webhook gets the alert, signed with its secret', async () => {
     const own = await quietTenant()
     const id = await server(own)

@@ -309,6 +309,10 @@ describe('maintenance', () => {
     const message = { en: 'Back at noon.', vi: 'Trở lại lúc trưa.' }
     const begun = await root('PUT', '/system/maintenance', { mode: 'read_only', message, until: until_ })
     expect(begun.body.data).toMatchObject({ mode: 'read_only', message, until: until_ })
+    // Whose company it is may know who it was.
+    const by = async (reader: Pick<Tenant, 'call'>) =>
+      (await reader.call('GET', '/system/maintenance')).body.data.updated_by?.name ?? null
+    expect([await by(own), await by(await hub.tenant())]).toEqual([begun.body.data.updated_by.name, null])
     try {
       const refused = await own.call('POST', '/servers', { name: 'web-1' }, { 'Accept-Language': 'vi' })
       expect([refused.status, refused.body.reason]).toEqual([503, 'maintenance_mode'])

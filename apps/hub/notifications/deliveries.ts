@@ -6,7 +6,7 @@ import type { Hub } from '../hub-context.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { notificationChannels, notificationDeliveries, webhooks } from '../platform/db/schema-identity.ts'
 import type { Tx } from '../platform/db/transaction.ts'
-import { collection, equals, ofCompany, ofParent } from '../platform/http/collection.ts'
+import { type Asker, collection, equals, ofCompany, ofParent } from '../platform/http/collection.ts'
 import { oneOf, uuid } from '../platform/http/request-schema.ts'
 import { amount, anyObject, id, named, nullable, string, time, wordOf } from '../platform/http/response-schema.ts'
 import { type Attributes, type ToTell, webhooksOf } from './choose-channels.ts'
@@ -150,16 +150,25 @@ const deliveryResponse = named('Delivery', {
 })
 export const queuedResponse = named('QueuedDelivery', { delivery_id: nullable(id()) })
 
+/**
+ * Where a delivery goes, as a caller is shown it. The address of a webhook may be what a receiver knows the hub by, so
+ * that without the right to see webhooks only its origin is told.
+ */
+export function shownTarget({ channel, target }: { channel: string; target: string }, maySeeWebhooks: boolean): string {
+  if (channel !== 'webhook' || maySeeWebhooks) return target
+  return URL.canParse(target) ? new URL(target).origin : ''
+}
+
 const shown = {
   table: notificationDeliveries,
   select: (db: Executor) => db.select().from(notificationDeliveries),
   order: [desc(notificationDeliveries.position)],
   pageBy: 'ids' as const,
   response: deliveryResponse,
-  present: (row: Delivery) => ({
+  present: (row: Delivery, { caller }: Asker) => ({
     id: row.id,
     channel: row.channel,
-    target: row.target,
+    target: shownTarget(row, caller.permissions.has('webhooks.view')),
     webhook_id: row.webhookId,
     type: row.type,
     state: row.state,

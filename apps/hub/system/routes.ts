@@ -21,7 +21,7 @@ import {
 } from './change-plans.ts'
 import { infoResponse, systemInfo } from './info.ts'
 import { testMail } from './mail-test.ts'
-import { maintenanceBody, maintenanceResponse, setMaintenance, showMaintenance } from './set-maintenance.ts'
+import { maintenanceBody, maintenanceOf, maintenanceResponse, setMaintenance } from './set-maintenance.ts'
 import {
   listSettings,
   resetSetting,
@@ -161,7 +161,7 @@ const stateRoutes: readonly Route[] = [
     summary: 'Whether the hub is in maintenance',
     permissions: VIEW,
     answer: answer(maintenanceResponse),
-    handle: async ({ hub }) => ({ data: await showMaintenance(hub.database.db, hub.now()) }),
+    handle: async context => ({ data: await maintenanceOf(context) }),
   }),
   route({
     method: 'PUT',
@@ -174,7 +174,7 @@ const stateRoutes: readonly Route[] = [
     answer: answer(maintenanceResponse),
     async handle(context) {
       await setMaintenance(context, context.body)
-      return { data: await showMaintenance(context.hub.database.db, context.hub.now()) }
+      return { data: await maintenanceOf(context) }
     },
   }),
   route({

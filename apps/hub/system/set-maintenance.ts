@@ -1,9 +1,10 @@
 // Maintenance (decision R-068): while the hub is read_only, people read and collectors report; nothing is changed.
 import { Type } from '@sinclair/typebox'
-import { sql } from 'drizzle-orm'
+import { and, eq, sql } from 'drizzle-orm'
 import { auditRequest } from '../audit/audit.ts'
 import { changesBetween } from '../audit/masked-changes.ts'
 import type { Executor } from '../platform/db/connect.ts'
+import { users } from '../platform/db/schema-identity.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
 import { invalidField } from '../platform/http/api-error.ts'
 import { instant, oneOf, optional, text } from '../platform/http/request-schema.ts'
@@ -39,7 +40,7 @@ type Row = {
 const OFF = { mode: 'off', message: null, until: null, updated_by: null, updated_at: null }
 
 /** The mode in force: one whose end has come is off. */
-export async function showMaintenance(db: Executor, nowMs: number) {
+async function showMaintenance(db: Executor, nowMs: number) {
   const [row] = await db.execute<Row>(sql`
     select m.mode, m.message_en, m.message_vi, m.until, m.updated_at,
       case when u.id is not null then jsonb_build_object('id', u.id, 'name', u.name) end as updated_by
@@ -53,6 +54,19 @@ export async function showMaintenance(db: Executor, nowMs: number) {
     updated_by: row.updated_by,
     updated_at: new Date(row.updated_at),
   }
+}
+
+/** As a caller is shown it: who is of another company is not named to those who are no super administrators. */
+export async function maintenanceOf({ hub, caller, companyId }: RouteContext) {
+  const { db } = hub.database
+  const shown = await showMaintenance(db, hub.now())
+  if (shown.updated_by === null || caller.actsAsSuperAdmin) return shown
+  const { id } = shown.updated_by
+  const own = await db
+    .select({ id: users.id })
+    .from(users)
+    .where(and(eq(users.id, id), eq(users.companyId, companyId)))
+  return own.length > 0 ? shown : { ...shown, updated_by: null }
 }
 
 type Given = {

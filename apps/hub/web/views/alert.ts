@@ -5,6 +5,7 @@ import type { Operator } from '../../../../core/alerting/rules/rule.ts'
 import { alertsByIds } from '../../alerts/alert-list.ts'
 import { commentsOf } from '../../alerts/alerts.ts'
 import type { Hub } from '../../hub-context.ts'
+import { shownTarget } from '../../notifications/deliveries.ts'
 import { alertEvents } from '../../platform/db/schema.ts'
 import { notFound } from '../../platform/http/api-error.ts'
 import { isUuid } from '../../platform/http/request-schema.ts'
@@ -132,12 +133,14 @@ async function deliveriesOf(
   hub: Hub,
   companyId: string,
   alertId: string,
+  maySeeWebhooks: boolean,
 ): Promise<NonNullable<AlertView['deliveries']>> {
   const rows = await hub.database.db.execute<DeliveryRow>(sql`
     select id, channel, target, type, state, tries, last_error, created_at from notification_deliveries
     where company_id = ${companyId} and alert_id = ${alertId} order by position desc limit ${DELIVERIES_SHOWN}`)
   return rows.map(({ created_at, last_error, ...row }) => ({
     ...row,
+    target: shownTarget(row, maySeeWebhooks),
     error: last_error,
     atMs: new Date(created_at).getTime(),
   }))
@@ -182,7 +185,7 @@ async function incidentMap(hub: Hub, companyId: string, alertId: string): Promis
 
 export const alertView: View<AlertView> = {
   permissions: ['monitoring.view'],
-  optional: ['notifications.view'],
+  optional: ['notifications.view', 'webhooks.view'],
   params: ['alert'],
   async make({ hub, companyId, param, may }) {
     const id = param('alert')
@@ -198,7 +201,7 @@ export const alertView: View<AlertView> = {
       ruleOf(hub, companyId, alert.ruleId),
       commentsOf(db, id),
       eventsOf(hub, companyId, id),
-      may('notifications.view') ? deliveriesOf(hub, companyId, id) : null,
+      may('notifications.view') ? deliveriesOf(hub, companyId, id, may('webhooks.view')) : null,
       inboxesOf(hub, companyId, id),
       whyOf(hub, companyId, alert.serverId, alert.ruleId, alert.seriesKey),
       facesWhere(

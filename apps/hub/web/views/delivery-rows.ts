@@ -1,5 +1,6 @@
 // Deliveries as pages show them: the newest of a company, or of one of its webhooks.
 import { and, desc, eq, inArray, type SQL, sql } from 'drizzle-orm'
+import { shownTarget } from '../../notifications/deliveries.ts'
 import type { Executor } from '../../platform/db/connect.ts'
 import { notificationDeliveries } from '../../platform/db/schema-identity.ts'
 import type { DeliveryRow } from './administration-pages.ts'
@@ -15,9 +16,9 @@ type DeliveryWindow = {
   readonly deliveries: readonly DeliveryRow[]
 }
 
-const toRow = (row: typeof notificationDeliveries.$inferSelect): DeliveryRow => ({
+const toRow = (row: typeof notificationDeliveries.$inferSelect, maySeeWebhooks: boolean): DeliveryRow => ({
   ...{ id: row.id, type: row.type, tries: row.tries, responseCode: row.responseCode, error: row.lastError },
-  ...{ channel: row.channel === 'webhook' ? 'webhook' : 'email', target: row.target },
+  ...{ channel: row.channel === 'webhook' ? 'webhook' : 'email', target: shownTarget(row, maySeeWebhooks) },
   state: row.state === 'delivered' || row.state === 'failed' ? row.state : 'waiting',
   createdAtMs: row.createdAt.getTime(),
   finishedAtMs: row.finishedAt?.getTime() ?? null,
@@ -28,6 +29,7 @@ export async function deliveryWindow(
   db: Executor,
   whose: SQL,
   askedFrom: string,
+  maySeeWebhooks: boolean,
   state: DeliveryRow['state'] | null = null,
 ): Promise<DeliveryWindow> {
   const offset = Math.min(askedOffset(askedFrom), READ_MAX - WINDOW)
@@ -58,5 +60,5 @@ export async function deliveryWindow(
       .from(newest)
       .where(state === null ? undefined : eq(newest.state, state)),
   ])
-  return { total: counted?.total ?? 0, offset, deliveries: rows.map(toRow) }
+  return { total: counted?.total ?? 0, offset, deliveries: rows.map(row => toRow(row, maySeeWebhooks)) }
 }

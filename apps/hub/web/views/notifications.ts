@@ -23,15 +23,17 @@ const toRow = (row: Awaited<ReturnType<typeof selectChannels>>[number]): Channel
 export const notificationsView: View<NotificationsView> = {
   permissions: ['notifications.view'],
   params: sitePages.notifications.takes,
-  async make({ hub, companyId, param }) {
+  optional: ['webhooks.view'],
+  async make({ hub, companyId, param, may }) {
     const { db } = hub.database
+    const whose = eq(notificationDeliveries.companyId, companyId)
     const state = deliveryStates.find(each => each === param('state')) ?? null
     const [channels, sent] = await Promise.all([
       selectChannels(db)
         .where(eq(notificationChannels.companyId, companyId))
         .orderBy(asc(sql`lower(${notificationChannels.name})`), asc(notificationChannels.id))
         .limit(READ_MAX),
-      deliveryWindow(db, eq(notificationDeliveries.companyId, companyId), param('offset'), state),
+      deliveryWindow(db, whose, param('offset'), may('webhooks.view'), state),
     ])
     return { channels: channels.map(toRow), isMailSent: Boolean(hub.config['smtp.url']), ...sent }
   },

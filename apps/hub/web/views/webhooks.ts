@@ -48,6 +48,6 @@ export const webhookView: View<WebhookView> = {
       : []
     if (!row) throw notFound()
     const sent = eq(notificationDeliveries.webhookId, id)
-    return { webhook: toRow(row), events: templateTypes, ...(await deliveryWindow(db, sent, param('offset'))) }
+    return { webhook: toRow(row), events: templateTypes, ...(await deliveryWindow(db, sent, param('offset'), true)) }
   },
 }
