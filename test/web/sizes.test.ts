@@ -77,9 +77,11 @@ test.each([
 )
 
 test('what a page asks about its viewer when it is there is no part of its first load', async () => {
-  const loads = await loadedBy('/notifications', 'main h1')
-  expect(filesOf(loads).length, filesOf(loads).join(' ')).toBeLessThanOrEqual(6)
-  expect(bytesOf(loads, 'text/javascript')).toBeLessThanOrEqual(45_000)
+  for (const path of ['/notifications', '/system', '/account']) {
+    const loads = await loadedBy(path, 'main h1')
+    expect(filesOf(loads).length, filesOf(loads).join(' ')).toBeLessThanOrEqual(6)
+    expect(bytesOf(loads, 'text/javascript')).toBeLessThanOrEqual(45_000)
+  }
 }, 120_000)
 
 test('the first load of a page with charts: its script is small, in the language of the longer words too', async () => {

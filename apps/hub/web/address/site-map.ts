@@ -202,6 +202,7 @@ const table = {
     permissions: ['monitoring.view'],
     section: 'administration',
   },
+  account: { view: null, permissions: [] },
   system: {
     view: null,
     permissions: ['queues.view'],

@@ -1,7 +1,6 @@
 // What pages of administration share, in one file for all of them, as kit.ts is for all pages.
 import '../words/administration.ts'
 import './view.ts'
-import './api-data.ts'
 import './pages/administration/check-list.tsx'
 import './pages/administration/deliveries-table.tsx'
 import './pages/administration/name-field.tsx'

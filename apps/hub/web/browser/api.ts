@@ -46,13 +46,21 @@ export async function faultOf(response: Response): Promise<ApiFault> {
 
 export const unreachable: ApiFault = { status: 0, message: t('unreachable'), errors: {}, requestId: null }
 
-/** Waits for a limit, and says so. */
-export async function waitFor(seconds: number): Promise<void> {
-  for (let left = seconds; left > 0; left--) {
+const abandoned = signal(0)
+/** What a dialog was left with before it was sent is not sent any more. */
+export const abandonWaits = (): void => {
+  abandoned.value++
+}
+
+/** Waits for a limit, and says so. False: whoever asked left meanwhile. */
+export async function waitFor(seconds: number): Promise<boolean> {
+  const before = abandoned.value
+  for (let left = seconds; left > 0 && abandoned.value === before; left--) {
     waitingSeconds.value = left
     await new Promise(resolve => setTimeout(resolve, 1_000))
   }
   waitingSeconds.value = 0
+  return abandoned.value === before
 }
 
 /** Resolves once somebody has signed in again. */
@@ -100,8 +108,8 @@ async function request<T>(method: Method, url: string, body: unknown): Promise<A
       continue
     }
     if (response.status === 429) {
-      await waitFor(Number(response.headers.get('retry-after') ?? 10))
-      continue
+      const isWanted = await waitFor(Number(response.headers.get('retry-after') ?? 10))
+      if (isWanted || method === 'GET') continue
     }
     if (!response.ok) return { ok: false, fault: await faultOf(response) }
     const answered: T = response.status === 204 ? null : await response.json()

@@ -95,6 +95,7 @@ export const administrationWords = {
   },
   delete_webhook_text: { en: 'Nothing is sent there any more.', vi: 'Sẽ không gửi tới đó nữa.' },
   deliveries: { en: 'Deliveries', vi: 'Lần gửi' },
+  no_such_deliveries: { en: 'None stands so.', vi: 'Không có lần gửi nào như vậy.' },
   no_deliveries: { en: 'Nothing was sent yet.', vi: 'Chưa gửi gì.' },
   delivery_waiting: { en: 'Waiting', vi: 'Đang chờ' },
   delivery_delivered: { en: 'Delivered', vi: 'Đã gửi' },
@@ -107,7 +108,7 @@ export const administrationWords = {
   send_again_of: { en: 'Send {name} again', vi: 'Gửi lại {name}' },
 
   add_channel: { en: 'Add a group address', vi: 'Thêm địa chỉ nhóm' },
-  is_told: { en: 'It is told', vi: 'Được thông báo' },
+  is_told: { en: 'Enabled', vi: 'Đang bật' },
   receiver: { en: 'To', vi: 'Tới' },
   channel_hint: {
     en: 'Its first messages have a link by which it is confirmed.',

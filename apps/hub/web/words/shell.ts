@@ -65,6 +65,7 @@ export const shellWords = {
   page_webhook: { en: 'Webhook', vi: 'Webhook' },
   page_audit: { en: 'Audit log', vi: 'Nhật ký' },
   page_settings: { en: 'Settings', vi: 'Cài đặt' },
+  page_account: { en: 'Your account', vi: 'Tài khoản của bạn' },
   page_system: { en: 'System', vi: 'Hệ thống' },
   page_silences: { en: 'Silences', vi: 'Tắt tiếng' },
 

@@ -156,6 +156,7 @@ const Account = () => (
       >
         {t('key_help')}
       </button>
+      <a href={hrefTo('account')}>{t('page_account')}</a>
       {may('api-tokens.manage') ? <a href="/tokens">{t('tokens')}</a> : null}
       <a href="/two-factor">{t('two_factor')}</a>
       <a href="/docs">{t('api_documents')}</a>

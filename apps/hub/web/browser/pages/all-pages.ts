@@ -59,6 +59,7 @@ export const pageFiles: Readonly<Record<PageName, Load>> = {
   webhook: async () => (await import('./administration/webhook-page.tsx')).WebhookPage,
   audit: async () => (await import('./administration/audit-page.tsx')).AuditPage,
   settings: async () => (await import('./administration/settings-page.tsx')).SettingsPage,
+  account: async () => (await import('./account/account-page.tsx')).AccountPage,
   system: async () => (await import('./administration/system-page.tsx')).SystemPage,
   servers,
   server,

@@ -3,7 +3,7 @@
 import type { ComponentChildren } from 'preact'
 import { useRef, useState } from 'preact/hooks'
 import { shellWords } from '../../words/shell.ts'
-import type { ApiFault } from '../api.ts'
+import { type ApiFault, waitingSeconds } from '../api.ts'
 import { textsOf } from '../session.ts'
 import { ActFault, useFocusAtFault } from './fault.tsx'
 
@@ -42,9 +42,10 @@ export function DialogForm(props: Props) {
     if (isSending.current || !isReady) return
     isSending.current = true
     setBusy(true)
-    const refused = await props.onSend()
-    isSending.current = false
-    setBusy(false)
+    const refused = await props.onSend().finally(() => {
+      isSending.current = false
+      setBusy(false)
+    })
     setFault(refused)
     if (refused === null) props.onDone?.()
   }
@@ -61,6 +62,7 @@ export function DialogForm(props: Props) {
       {fields}
       {/* What stands at its field is not said once more. */}
       <ActFault fault={fault === null ? null : { ...fault, errors: Object.fromEntries(untold) }} />
+      {waitingSeconds.value > 0 ? <p role="status">{t('too_many', { seconds: waitingSeconds.value })}</p> : null}
       <div class="dialog-acts">
         {props.onCancel === null ? null : (
           <button type="button" onClick={props.onCancel}>

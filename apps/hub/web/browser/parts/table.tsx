@@ -101,7 +101,8 @@ function useSeen(body: { readonly current: HTMLElement | null }, total: number):
       const top = body.current?.getBoundingClientRect().top ?? 0
       if (topBefore !== null && top !== topBefore) isUp = top > topBefore
       topBefore = top
-      const from = stepDown(Math.max(0, -top / height - (isUp ? AHEAD : ASTERN)))
+      // Past its end too the page may go on: a spacer that is higher than the rows would push the rest away for ever.
+      const from = stepDown(Math.min(total, Math.max(0, -top / height - (isUp ? AHEAD : ASTERN))))
       const to = Math.min(total, stepDown((innerHeight - top) / height + (isUp ? ASTERN : AHEAD)) + STEP)
       setSeen(before => (before.from === from && before.to === to ? before : { from, to: Math.max(from, to) }))
     }

@@ -67,6 +67,8 @@ type Props = {
   readonly rows: readonly DeliveryRow[]
   readonly total: number
   readonly offset: number
+  /** Only those of one state are asked for. */
+  readonly isNarrowed?: boolean
   /** They went to several receivers, which are named. */
   readonly hasReceivers?: boolean
   readonly isSendable: (row: DeliveryRow) => boolean
@@ -74,8 +76,9 @@ type Props = {
   readonly onSend: ((row: DeliveryRow) => void) | null
 }
 
-export function DeliveriesTable({ rows, total, offset, hasReceivers = false, isSendable, onSend }: Props) {
-  if (total === 0) return <p class="muted">{t('no_deliveries')}</p>
+export function DeliveriesTable(props: Props) {
+  const { rows, total, offset, isNarrowed = false, hasReceivers = false, isSendable, onSend } = props
+  if (total === 0) return <p class="muted">{t(isNarrowed ? 'no_such_deliveries' : 'no_deliveries')}</p>
   const columns = [event, ...(hasReceivers ? [receiver] : []), ...facts]
   return (
     <Table

@@ -5,13 +5,14 @@ import { systemWords } from '../../../words/system.ts'
 import { type ApiFault, send } from '../../api.ts'
 import type { ApiData } from '../../api-data.ts'
 import { count, valueText } from '../../format.ts'
+import { nowMs } from '../../hub-clock.ts'
 import { Dialog } from '../../parts/dialog.tsx'
 import { DialogForm } from '../../parts/dialog-form.tsx'
 import { Fault } from '../../parts/fault.tsx'
 import { TextField } from '../../parts/field.tsx'
 import { StateMark } from '../../parts/state-mark.tsx'
 import { Time } from '../../parts/time.tsx'
-import { may, textsOf, user } from '../../session.ts'
+import { language, may, textsOf, user } from '../../session.ts'
 
 const t = textsOf({ ...administrationWords, ...systemWords })
 
@@ -72,6 +73,12 @@ function Versions({ info: { version, started_at, database, disk, clock } }: { re
   )
 }
 
+/** When so many minutes are over, by the hub's clock; what is no time goes as it is, and the API says so. */
+function endAfter(minutes: string): string {
+  const end = new Date(nowMs() + Number(minutes) * MINUTE_MS)
+  return Number.isNaN(end.getTime()) ? minutes : end.toISOString()
+}
+
 type DialogProps = { readonly onClose: () => void; readonly onDone: () => void }
 
 function MaintenanceDialog({ onClose, onDone }: DialogProps) {
@@ -79,7 +86,7 @@ function MaintenanceDialog({ onClose, onDone }: DialogProps) {
   const change = (changed: Partial<typeof draft>): void => setDraft(before => ({ ...before, ...changed }))
   const begin = async (): Promise<ApiFault | null> => {
     const { en, vi, minutes } = draft
-    const until = minutes.trim() === '' ? null : new Date(Date.now() + Number(minutes) * MINUTE_MS).toISOString()
+    const until = minutes.trim() === '' ? null : endAfter(minutes)
     const result = await send('PUT', '/system/maintenance', {
       mode: 'read_only',
       message: { en: en || null, vi: vi || null },
@@ -133,7 +140,7 @@ function MaintenanceDialog({ onClose, onDone }: DialogProps) {
 
 type StateProps = { readonly data: Maintenance; readonly onDone: () => void }
 
-function MaintenanceState({ data: { mode, until, updated_by }, onDone }: StateProps) {
+function MaintenanceState({ data: { mode, message, until, updated_by }, onDone }: StateProps) {
   const [isBeginning, setBeginning] = useState(false)
   const [fault, setFault] = useState<ApiFault | null>(null)
   const end = async (): Promise<void> => {
@@ -149,7 +156,8 @@ function MaintenanceState({ data: { mode, until, updated_by }, onDone }: StatePr
         <StateMark state={isOff ? 'ok' : 'maintenance'} text={t(isOff ? 'maintenance_off' : 'maintenance_on')} />{' '}
         {isOff ? null : (
           <span class="muted">
-            {updated_by?.name} {until === null ? null : <Time atMs={Date.parse(until)} form="until" />}
+            {message?.[language] ?? message?.en ?? message?.vi} {updated_by?.name}{' '}
+            {until === null ? null : <Time atMs={Date.parse(until)} form="until" />}
           </span>
         )}
       </p>

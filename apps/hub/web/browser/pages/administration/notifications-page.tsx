@@ -1,12 +1,11 @@
-// Who is told of what: the viewer, group addresses of the company; and what was sent, to whom, with what outcome.
+// Whom the company tells by mail besides its people; and what was sent, to whom, with what outcome.
 import '../../administration-kit.ts'
-import { useState } from 'preact/hooks'
+import { useRef, useState } from 'preact/hooks'
 import type { ChannelRow, NotificationsView } from '../../../views/administration-pages.ts'
 import { administrationWords } from '../../../words/administration.ts'
 import { notificationsWords } from '../../../words/notifications.ts'
 import { param, setParams } from '../../address/router.ts'
 import { type ApiFault, type ApiResult, send } from '../../api.ts'
-import { isAwaited, useApiData } from '../../api-data.ts'
 import { lateParts } from '../../late-parts.ts'
 import { ConfirmDialog } from '../../parts/confirm-dialog.tsx'
 import { ActFault, Fault } from '../../parts/fault.tsx'
@@ -18,8 +17,6 @@ import { type Column, Table } from '../../parts/table.tsx'
 import { may, textsOf } from '../../session.ts'
 import { usePageView } from '../../view.ts'
 import { DeliveriesTable } from './deliveries-table.tsx'
-import { LEVELS_PATH, type Levels, OwnLevels } from './own-levels.tsx'
-import { type Message, OwnMessages } from './own-messages.tsx'
 import './administration.css'
 
 const t = textsOf({ ...administrationWords, ...notificationsWords })
@@ -55,14 +52,17 @@ const columns: readonly Column<ChannelRow>[] = [
   },
 ]
 
-const actsOf = (onAct: OnAct, onTest: (channel: ChannelRow) => void): Column<ChannelRow> => ({
+/** `onTest`: null where no mail is sent. */
+const actsOf = (onAct: OnAct, onTest: ((channel: ChannelRow) => void) | null): Column<ChannelRow> => ({
   key: 'acts',
   title: t('acts'),
   cell: channel => (
     <span class="row-acts">
-      <button type="button" aria-label={t('test_of', { name: channel.name })} onClick={() => onTest(channel)}>
-        {t('test')}
-      </button>
+      {onTest === null ? null : (
+        <button type="button" aria-label={t('test_of', { name: channel.name })} onClick={() => onTest(channel)}>
+          {t('test')}
+        </button>
+      )}
       <button
         type="button"
         aria-label={t('edit_of', { name: channel.name })}
@@ -98,7 +98,10 @@ function ActDialog({ kind, channel, onClose, onDone }: ActProps) {
       act={t('delete')}
       onConfirm={remove}
       onClose={onClose}
-      onDone={onDone}
+      onDone={() => {
+        onDone()
+        onClose()
+      }}
     >
       <p>{t('delete_channel_text')}</p>
     </ConfirmDialog>
@@ -108,26 +111,45 @@ function ActDialog({ kind, channel, onClose, onDone }: ActProps) {
 type ChannelsProps = {
   readonly data: NotificationsView
   readonly onAct: OnAct
-  readonly onTest: (channel: ChannelRow) => void
+  /** Once a test was asked for. */
+  readonly onDone: () => void
 }
 
-const Channels = ({ data: { channels, isMailSent }, onAct, onTest }: ChannelsProps) => (
-  <section class="panel">
-    <h2>{t('channels')}</h2>
-    {isMailSent ? null : <p role="note">{t('no_mail')}</p>}
-    {channels.length === 0 ? (
-      <p class="muted">{t('no_channels')}</p>
-    ) : (
-      <Table
-        label={t('channels')}
-        columns={may('notifications.manage') ? [...columns, actsOf(onAct, onTest)] : columns}
-        rows={channels}
-        keyOf={row => row.id}
-        nameOf={row => row.name}
-      />
-    )}
-  </section>
-)
+function Channels({ data: { channels, isMailSent }, onAct, onDone }: ChannelsProps) {
+  const [tested, setTested] = useState<{ readonly email: string; readonly fault: ApiFault | null } | null>(null)
+  // Known at once, before it is drawn: a second press sends nothing.
+  const isSending = useRef(false)
+  const test = async ({ id, address }: ChannelRow): Promise<void> => {
+    if (isSending.current) return
+    isSending.current = true
+    const result = await send('POST', `/notifications/channels/${id}/test`)
+    isSending.current = false
+    setTested({ email: address, fault: result.ok ? null : result.fault })
+    onDone()
+  }
+  const acts = actsOf(onAct, isMailSent ? channel => void test(channel) : null)
+  return (
+    <section class="panel">
+      <h2>{t('channels')}</h2>
+      {isMailSent ? null : <p role="note">{t('no_mail')}</p>}
+      <ActFault fault={tested?.fault ?? null} />
+      <p role="status">
+        {tested === null || tested.fault !== null ? '' : t('test_on_its_way', { email: tested.email })}
+      </p>
+      {channels.length === 0 ? (
+        <p class="muted">{t('no_channels')}</p>
+      ) : (
+        <Table
+          label={t('channels')}
+          columns={may('notifications.manage') ? [...columns, acts] : columns}
+          rows={channels}
+          keyOf={row => row.id}
+          nameOf={row => row.name}
+        />
+      )}
+    </section>
+  )
+}
 
 const STATES = ['failed', 'waiting', 'delivered'] as const
 
@@ -145,12 +167,9 @@ const StateChoice = () => (
 
 export function NotificationsPage() {
   const { data, fault, reload } = usePageView<NotificationsView>('notifications')
-  const messages = useApiData<readonly Message[]>('/notifications')
-  const levels = useApiData<Levels>(LEVELS_PATH)
   const [act, setAct] = useState<Act | null>(null)
   const [outcome, setOutcome] = useState<ApiResult | null>(null)
   if (data === null) return fault === null ? <Skeleton /> : <Fault fault={fault} onRetry={reload} />
-  if (isAwaited(messages) || isAwaited(levels)) return <Skeleton />
   const post = async (path: string): Promise<void> => {
     setOutcome(await send('POST', `/notifications${path}`))
     reload()
@@ -167,21 +186,14 @@ export function NotificationsPage() {
           </button>
         ) : null}
       </div>
-      <ActFault fault={outcome === null || outcome.ok ? null : outcome.fault} />
-      <section class="panel">
-        <h2>{t('own_messages')}</h2>
-        <OwnMessages messages={messages} />
-      </section>
-      <section class="panel">
-        <h2>{t('own_levels')}</h2>
-        <OwnLevels stored={levels} />
-      </section>
-      <Channels data={data} onAct={setAct} onTest={({ id }) => void post(`/channels/${id}/test`)} />
+      <Channels data={data} onAct={setAct} onDone={reload} />
       <section class="panel">
         <h2>{t('deliveries')}</h2>
         <StateChoice />
+        <ActFault fault={outcome === null || outcome.ok ? null : outcome.fault} />
         <DeliveriesTable
           hasReceivers
+          isNarrowed={param('state') !== ''}
           rows={data.deliveries}
           total={data.total}
           offset={data.offset}

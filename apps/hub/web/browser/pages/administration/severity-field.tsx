@@ -7,7 +7,7 @@ import { textsOf } from '../../session.ts'
 const t = textsOf(administrationWords)
 
 type Severity = WebhookRow['minSeverity']
-export const SEVERITIES = ['info', 'warning', 'critical'] as const satisfies readonly Severity[]
+const SEVERITIES = ['info', 'warning', 'critical'] as const satisfies readonly Severity[]
 
 type Props = {
   readonly value: Severity

@@ -1,12 +1,13 @@
 // What keeps the site going: collectors, and the work of the hub that waits or has failed. Who may see what is decided
 // by the API: a company sees its own jobs, a super administrator all of them and the collectors.
 import '../../administration-kit.ts'
-import { useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { administrationWords } from '../../../words/administration.ts'
 import { systemWords } from '../../../words/system.ts'
 import { type ApiFault, send } from '../../api.ts'
 import { type ApiData, isAwaited, useApiData } from '../../api-data.ts'
-import { count, NOTHING } from '../../format.ts'
+import { clockSeconds, count, NOTHING } from '../../format.ts'
+import { nowMs } from '../../hub-clock.ts'
 import { ConfirmDialog } from '../../parts/confirm-dialog.tsx'
 import { ActFault, Fault } from '../../parts/fault.tsx'
 import { Skeleton } from '../../parts/skeleton.tsx'
@@ -45,6 +46,9 @@ type Job = {
   readonly last_error: string | null
   readonly finished_at: string | null
 }
+
+/** Often enough to see what becomes of a job, seldom enough for the limit of the API. */
+const REFRESH_MS = 20_000
 
 const numberOf = (value: number | null): string => (value === null ? NOTHING : count(value))
 const timeOf = (text: string | null, form: 'when' | 'until') =>
@@ -125,19 +129,21 @@ const jobActs = (onRetry: (job: Job) => void, onForget: (job: Job) => void): Col
 type ListProps<Row> = {
   readonly title: string
   readonly nothing: string
+  /** What a row says may be long. */
+  readonly isTall?: boolean
   readonly read: ApiData<readonly Row[]>
   readonly columns: readonly Column<Row>[]
   readonly keyOf: (row: Row) => string
   readonly nameOf: (row: Row) => string
 }
 
-function List<Row>({ title, nothing, read, columns, keyOf, nameOf }: ListProps<Row>) {
+function List<Row>({ title, nothing, isTall = false, read, columns, keyOf, nameOf }: ListProps<Row>) {
   const { data, fault, reload } = read
   if (data === null) return fault === null ? null : <Fault fault={fault} onRetry={() => void reload()} />
   return data.length === 0 ? (
     <p class="muted">{nothing}</p>
   ) : (
-    <Table isTall label={title} columns={columns} rows={data} keyOf={keyOf} nameOf={nameOf} />
+    <Table isTall={isTall} label={title} columns={columns} rows={data} keyOf={keyOf} nameOf={nameOf} />
   )
 }
 
@@ -180,6 +186,7 @@ function FailedJobs({ read, onDone }: JobsProps) {
       <List
         title={t('failed_jobs')}
         nothing={t('no_failed_jobs')}
+        isTall
         read={read}
         columns={mayManage ? [...jobColumns, jobActs(({ id }) => void retry(`${id}/retry`), setForgotten)] : jobColumns}
         keyOf={row => row.id}
@@ -224,15 +231,26 @@ export function SystemPage() {
     ...(user.superAdmin ? [collectors] : []),
     ...(seesQueues ? [queues, failed] : []),
   ]
-  if (asked.some(isAwaited)) return <Skeleton />
+  const [readAtMs, setReadAtMs] = useState(nowMs())
   const reload = (): void => {
     for (const each of asked) void each.reload()
+    setReadAtMs(nowMs())
   }
+  const latest = useRef(reload)
+  latest.current = reload
+  useEffect(() => {
+    const timer = setInterval(() => {
+      if (document.visibilityState === 'visible') latest.current()
+    }, REFRESH_MS)
+    return () => clearInterval(timer)
+  }, [])
+  if (asked.some(isAwaited)) return <Skeleton />
   return (
     <>
       <div class="page-head">
         <h1>{t('system')}</h1>
         <span class="grow" />
+        <span class="muted">{t('as_of', { time: clockSeconds(readAtMs) })}</span>
         <button type="button" onClick={reload}>
           {t('refresh')}
         </button>
@@ -241,6 +259,7 @@ export function SystemPage() {
       {user.superAdmin ? <Collectors read={collectors} /> : null}
       {seesQueues ? (
         <>
+          <FailedJobs read={failed} onDone={reload} />
           <section class="panel">
             <h2>{t('queues')}</h2>
             <List
@@ -252,7 +271,6 @@ export function SystemPage() {
               nameOf={row => row.name}
             />
           </section>
-          <FailedJobs read={failed} onDone={reload} />
         </>
       ) : null}
     </>

@@ -1,7 +1,6 @@
 // From which severity on the viewer is told, and where.
 import { useState } from 'preact/hooks'
-import { administrationWords } from '../../../words/administration.ts'
-import { notificationsWords } from '../../../words/notifications.ts'
+import { accountWords } from '../../../words/account.ts'
 import { shellWords } from '../../../words/shell.ts'
 import { type ApiFault, send } from '../../api.ts'
 import type { ApiData } from '../../api-data.ts'
@@ -9,12 +8,11 @@ import { DialogForm } from '../../parts/dialog-form.tsx'
 import { Fault } from '../../parts/fault.tsx'
 import { SelectField } from '../../parts/field.tsx'
 import { textsOf } from '../../session.ts'
-import { SEVERITIES } from './severity-field.tsx'
 
-const t = textsOf({ ...administrationWords, ...notificationsWords })
+const t = textsOf(accountWords)
 const shell = textsOf(shellWords)
 
-const LEVELS = [...SEVERITIES, 'off'] as const
+const LEVELS = ['info', 'warning', 'critical', 'off'] as const
 const CHANNELS = ['bell', 'email', 'push'] as const
 export type Levels = Readonly<Record<(typeof CHANNELS)[number], { readonly min_severity: string }>>
 
@@ -34,7 +32,7 @@ export function OwnLevels({ stored: { data, fault, reload } }: Props) {
     return null
   }
   return (
-    <DialogForm act={shell('save')} class="settings-form" onSend={save} onCancel={null}>
+    <DialogForm act={shell('save')} class="account-form" onSend={save} onCancel={null}>
       {errorsOf => (
         <>
           {CHANNELS.map(channel => (
