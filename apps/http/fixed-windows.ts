@@ -29,7 +29,8 @@ export class FixedWindows {
   private windowOf(key: string): Window {
     const nowMs = this.now()
     const known = this.windows.get(key)
-    if (known && nowMs - known.startedAtMs < this.lengthMs) return known
+    // The clock may have been set back: a window is never longer than it is.
+    if (known && nowMs >= known.startedAtMs && nowMs - known.startedAtMs < this.lengthMs) return known
     const fresh = { startedAtMs: nowMs, count: 0 }
     this.windows.set(key, fresh)
     return fresh

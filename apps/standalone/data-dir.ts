@@ -7,7 +7,11 @@ import { directoryAdvice } from '../files/data-directory.ts'
 import { replaceFile } from '../files/replace-file.ts'
 
 const FORMAT_VERSION = 1
-const FREE_BYTES_MIN = 256 * 1024 * 1024
+const MIB = 1024 * 1024
+/** A new site makes a database cluster and a samples store. */
+const NEW_FREE_MIB = 256
+/** One that was there runs on with less, and must come back after a reboot. */
+const OLD_FREE_MIB = 32
 
 /** A fault that the operator can correct; only its message is shown. */
 export class StartFault extends Error {}
@@ -34,8 +38,8 @@ export function openDataDir(given: string): DataDir {
   }
   const lock = takeLock(path)
   try {
+    checkSpace(path, isNew(path) ? NEW_FREE_MIB : OLD_FREE_MIB)
     checkFormat(path)
-    checkSpace(path)
     return {
       path,
       of: (...names) => join(path, ...names),
@@ -72,9 +76,11 @@ function takeLock(path: string): ProcessLock {
   }
 }
 
+const isNew = (path: string): boolean => !existsSync(join(path, 'format.json'))
+
 function checkFormat(path: string): void {
   const file = join(path, 'format.json')
-  if (!existsSync(file)) {
+  if (isNew(path)) {
     replaceFile(file, JSON.stringify({ format: FORMAT_VERSION }), { isDurable: true })
     return
   }
@@ -88,11 +94,11 @@ function checkFormat(path: string): void {
     )
 }
 
-function checkSpace(path: string): void {
+function checkSpace(path: string, neededMib: number): void {
   const { bavail, bsize } = statfsSync(path)
-  if (bavail * bsize < FREE_BYTES_MIN)
+  if (bavail * bsize < neededMib * MIB)
     throw new StartFault(
-      `the disk of ${path} has ${Math.floor((bavail * bsize) / 1024 / 1024)} MiB free, at least 256 MiB are needed: make room, then start again`,
+      `the disk of ${path} has ${Math.floor((bavail * bsize) / MIB)} MiB free, at least ${neededMib} MiB are needed: make room, then start again`,
     )
 }
 

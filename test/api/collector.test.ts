@@ -276,6 +276,11 @@ describe('seen and heartbeat', () => {
     expect(await shown()).toMatchObject({ last_seen_at: '2026-01-01T10:00:00.000Z', agent_version: '9.9.9' })
     await seen('2999-01-01T00:00:00Z')
     expect(isRecent((await shown()).last_seen_at)).toBe(true)
+    // Of a clock that was ahead and is right again.
+    await hub.hub.database.client`
+      update monitoring_agents set last_seen_at = now() + interval '2 hours' where id = ${agentId}`
+    await seen(new Date().toISOString())
+    expect(isRecent((await shown()).last_seen_at)).toBe(true)
     const { body } = await collector.call('POST', '/agents/seen', {
       agents: [{ agent_id: unknown, last_seen_at: '2026-01-01T10:00:00Z' }],
     })

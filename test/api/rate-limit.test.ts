@@ -23,3 +23,13 @@ test('a window ends after its length, and not before', () => {
   nowMs = 60_000
   expect(windows.take('key', 1).allowed).toBe(true)
 })
+
+test('a clock that is set back makes no window longer', () => {
+  let nowMs = 7_200_000
+  const windows = new FixedWindows(60_000, () => nowMs)
+  expect(windows.take('key', 1).allowed).toBe(true)
+  expect(windows.take('key', 1).allowed).toBe(false)
+  nowMs = 0
+  expect(windows.take('key', 1).allowed).toBe(true)
+  expect(windows.take('key', 1)).toMatchObject({ allowed: false, retryAfterSeconds: 60 })
+})

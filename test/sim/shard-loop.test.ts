@@ -1,5 +1,5 @@
 // The shard loop by itself, where the worlds do not look: a bus that is never empty, a disk that is slow.
-import { expect, test } from 'bun:test'
+import { expect, spyOn, test } from 'bun:test'
 import type { WrittenSnapshot } from '../../apps/collector/store/shard-store.ts'
 import { ShardLoop } from '../../apps/collector/worker/evaluation/shard-loop.ts'
 import type { FromShardThread, ShardLoopConfig } from '../../apps/collector/worker/evaluation/shard-messages.ts'
@@ -112,6 +112,46 @@ test('[PRES-002] batches that wait on the bus are no silence, however far evalua
   nowMs = START_MS + 600_000
   while ((await loop.turn()) > 0) nowMs += 10
   expect(typesOf(store)).toEqual([])
+})
+
+test('[PRES-002] [SNAP-002] a clock that is set back puts neither sweeps nor snapshots off', async () => {
+  const bus = new MemoryBus()
+  const store = new MemoryStore(new Fuse())
+  const HOURS_MS = 7_200_000
+  let nowMs = START_MS + HOURS_MS
+  const loop = loopOf(bus, store, () => nowMs)
+  bus.publish([heartbeat(SILENT, nowMs), heartbeat(BUSY, nowMs)])
+  await loop.turn()
+  const saves = spyOn(store, 'saveSnapshot')
+  for (let second = 10; second <= 120; second += 10) {
+    nowMs = START_MS + second * 1000
+    bus.publish([heartbeat(BUSY, nowMs)])
+    await loop.turn()
+  }
+  expect(typesOf(store)).toHaveLength(1)
+  expect(typesOf(store)[0]).toStartWith('agent.down 1 ')
+  expect(saves.mock.calls.length).toBeGreaterThan(4)
+})
+
+test('[PRES-002] whoever was deaf for long, as over a pause of its host, declares nobody lost for that', async () => {
+  const bus = new MemoryBus()
+  const store = new MemoryStore(new Fuse())
+  let nowMs = START_MS
+  const loop = loopOf(bus, store, () => nowMs, [], 0, { pauseMs: 30_000 })
+  bus.publish([heartbeat(SILENT, nowMs), heartbeat(BUSY, nowMs)])
+  await loop.turn()
+  nowMs += 600_000
+  await loop.turn()
+  expect(typesOf(store)).toEqual([])
+  // Who stays silent is lost after as long as ever.
+  const resumedMs = nowMs
+  for (let second = 10; second <= 120; second += 10) {
+    nowMs = resumedMs + second * 1000
+    bus.publish([heartbeat(BUSY, nowMs)])
+    await loop.turn()
+  }
+  expect(typesOf(store)).toHaveLength(1)
+  expect(typesOf(store)[0]).toStartWith('agent.down 1 ')
 })
 
 /** A bus that says whether there is more than was read, as that over Redis does. */

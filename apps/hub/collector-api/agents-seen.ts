@@ -92,7 +92,9 @@ export async function recordSeen(
           ) as is_attached
         from monitoring_agents a join given g on g.agent_id = a.id where a.state <> 'revoked' order by a.id for update of a)
       update monitoring_agents a set
-        last_seen_at = greatest(a.last_seen_at, least(l.last_seen_at, ${nowIso}::timestamptz)),
+        -- A time well ahead of now is of a clock that was wrong: it must not stand until it comes again.
+        last_seen_at = greatest(case when a.last_seen_at <= ${nowIso}::timestamptz + interval '1 minute' then a.last_seen_at end,
+          least(l.last_seen_at, ${nowIso}::timestamptz)),
         agent_version = coalesce(nullif(btrim(l.agent_version, E' \\t\\u00a0'), ''), a.agent_version),
         proto_version = coalesce(l.proto_version, a.proto_version),
         buffer_bytes = coalesce(l.buffer_bytes, a.buffer_bytes),

@@ -2,11 +2,12 @@
 // clock: a sample is evaluated at the receive time of its batch and a sweep at the time it is given, so a replay
 // repeats exactly what happened.
 import type { EntryReader } from '../../bus/entry.ts'
+import { limits } from '../../limits.ts'
 import { rebindServer } from '../rules/apply-rule-change.ts'
 import { bindSeen } from '../rules/rules-of-series.ts'
 import type { EvaluationState } from '../state/evaluation-state.ts'
 import { dropIdleSeries } from '../state/removal.ts'
-import { FIRING, NO_ROW, OK } from '../state/state-table.ts'
+import { FIRING, NO_ROW, OK, type StateTable } from '../state/state-table.ts'
 import { batchSeen } from './agent-down.ts'
 import { closed, opened } from './emit-transition.ts'
 import { advance, type EvaluatedRule, evaluateReturned, type Transition, violates } from './evaluate-sample.ts'
@@ -81,6 +82,18 @@ function isOfRemovedServer(evaluation: EvaluationState, reader: EntryReader, key
   return removed.some(record => record.agentIds.includes(agentId))
 }
 
+/**
+ * Whether a sample is newer than the last one of a state. One that is further ahead of the receive time than any may be
+ * (ING-033) came while a clock was wrong that is right now: until that time comes again nothing would be judged, so
+ * that it counts for none.
+ */
+function isNewer(states: StateTable, row: number, tsMs: number, receivedAtMs: number): boolean {
+  if (tsMs > states.lastTsMs[row]!) return true
+  if (states.lastTsMs[row]! <= receivedAtMs + limits.pointAheadMaxMs) return false
+  states.lastTsMs[row] = Number.NEGATIVE_INFINITY
+  return true
+}
+
 /** Evaluates one point of a series for every state of the series. */
 function samplePoint(evaluation: EvaluationState, head: number, tsMs: number, value: number, nowMs: number): void {
   const { states } = evaluation
@@ -88,7 +101,7 @@ function samplePoint(evaluation: EvaluationState, head: number, tsMs: number, va
   while (row !== NO_ROW) {
     const next = states.next[row]!
     states.lastReceivedMs[row] = nowMs
-    if (tsMs > states.lastTsMs[row]!) evaluate(evaluation, row, tsMs, value, tsMs, nowMs)
+    if (isNewer(states, row, tsMs, nowMs)) evaluate(evaluation, row, tsMs, value, tsMs, nowMs)
     row = next
   }
 }
@@ -123,7 +136,7 @@ function samplePoints(
       for (let at = 0; at < count; at++) {
         const point = order === null ? first + at : order[at]!
         const tsMs = timeOf(reader, point)
-        if (tsMs > states.lastTsMs[row]!)
+        if (isNewer(states, row, tsMs, receivedAtMs))
           evaluate(evaluation, row, tsMs, f64[valuesAt + point]!, newestTsMs, receivedAtMs)
       }
     }

@@ -52,6 +52,18 @@ test('[EVT-006] without that, a state that is made anew begins at the time of it
   expect(again).toMatchObject({ type: 'alert.opened', seq: NOW_MS + 60_001 })
 })
 
+test('[EVAL-001] samples of a clock that was ahead keep no later ones from being judged, nor an alert from its end', () => {
+  const evaluation = evaluationWith([ruleRecord({ sync_version: 1 })])
+  const typesAfter = (atMs: number, values: Readonly<Record<string, number>>, learnt: readonly string[] = []) =>
+    send(evaluation, atMs, values, learnt).map(({ type }) => type)
+  expect(typesAfter(NOW_MS + HOUR_MS, { [CPU]: 95 }, [CPU])).toEqual(['alert.opened'])
+  // Within what a sample may be ahead an older one is late, as ever.
+  expect(typesAfter(NOW_MS + HOUR_MS - 240_000, { [CPU]: 10 })).toEqual([])
+  expect(typesAfter(NOW_MS, { [CPU]: 10 })).toEqual(['alert.resolved'])
+  expect(typesAfter(NOW_MS + 10_000, { [CPU]: 95 })).toEqual(['alert.opened'])
+  expect(typesAfter(NOW_MS + 5_000, { [CPU]: 10 })).toEqual([])
+})
+
 /** Seconds after NOW_MS at which the agent is declared lost, by sweeps every ten; null: not within ten minutes. */
 function downAfter(evaluation: EvaluationState): number | null {
   const [server] = evaluation.servers

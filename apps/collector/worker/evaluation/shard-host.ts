@@ -35,6 +35,9 @@ const REDIS_BUS_POLL_MS = 50
 /** A loop over Redis is woken when its partition has entries; this interval is for its sweeps. */
 const REDIS_POLL_MS = 250
 
+/** A loop looks every quarter of a second or more often; agents are lost after 90 s of silence. */
+const PAUSE_MS = 30_000
+
 /** What was known of a shard that another worker has by now. */
 const ENDED_KEPT_MS = 600_000
 
@@ -84,7 +87,13 @@ export class ShardHost {
       await bus.close()
     }
     const pollMs = storage.isWoken ? WOKEN_POLL_MS : FILE_POLL_MS
-    const config = { ...this.config, partition: 0, pollMs, seriesSweepIntervalMs: limits.seriesSweepMs }
+    const config = {
+      ...this.config,
+      partition: 0,
+      pollMs,
+      seriesSweepIntervalMs: limits.seriesSweepMs,
+      pauseMs: PAUSE_MS,
+    }
     const loop = new ShardLoop(config, bus, store, Date.now, this.tell)
     const faults = this.prepare(loop)
     this.forgetPurged(loop)
@@ -136,6 +145,7 @@ export class ShardHost {
       partition: shard,
       pollMs: REDIS_POLL_MS,
       seriesSweepIntervalMs: limits.seriesSweepMs,
+      pauseMs: PAUSE_MS,
     }
     const loop = new ShardLoop(config, this.redis.bus, opened.store, Date.now, opened.tell)
     const faults = this.prepare(loop)

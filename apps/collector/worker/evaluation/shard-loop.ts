@@ -68,6 +68,8 @@ export class ShardLoop {
   /** The last position of the bus at the start; null = not known yet. */
   private caughtUpAt: number | null = null
   private startedAtMs: number
+  /** When the last turn was. */
+  private turnAtMs: number
   private nextSweepAtMs: number
   private nextSnapshotAtMs: number
   /** When the next check for series that are no longer sent is due. */
@@ -102,6 +104,7 @@ export class ShardLoop {
     })
     for (const shard of config.shards) this.owned[shard] = 1
     this.startedAtMs = nowMs()
+    this.turnAtMs = this.startedAtMs
     // Spreads the saves of loops that have one shard each and were started together.
     const [first = 0] = config.shards
     this.nextSnapshotAtMs =
@@ -359,6 +362,7 @@ export class ShardLoop {
     const consumed = await this.consume()
     if (this.uncommitted) return consumed
     const nowMs = this.nowMs()
+    this.heedClock(nowMs)
     if (nowMs >= this.nextSweepAtMs && (consumed === 0 || this.isCaughtUp)) {
       this.nextSweepAtMs = nowMs + this.config.sweepIntervalMs
       // A bus that is never empty must not postpone the sweep for ever. The sweep then uses the receive time of the
@@ -377,6 +381,18 @@ export class ShardLoop {
     }
     await this.store.flushed?.()
     return consumed
+  }
+
+  /** What is due is so by the wall clock, which may be set back or leap, as over a pause of the host. */
+  private heedClock(nowMs: number): void {
+    const gapMs = nowMs - this.turnAtMs
+    this.turnAtMs = nowMs
+    if (gapMs > (this.config.pauseMs ?? Number.POSITIVE_INFINITY)) this.grantGrace(nowMs)
+    if (gapMs >= 0) return
+    this.nextSweepAtMs += gapMs
+    this.nextSnapshotAtMs += gapMs
+    this.nextSeriesSweepAtMs += gapMs
+    this.startedAtMs = Math.min(this.startedAtMs, nowMs)
   }
 
   /** Ends `run`. With `drains` it evaluates the rest of the bus first; else the next owner of the shards does. */

@@ -22,6 +22,11 @@ export type ShardLoopConfig = {
   readonly snapshotIntervalMs: number
   readonly sweepIntervalMs: number
   readonly presenceGraceMinMs: number
+  /**
+   * A turn that comes so long after the one before says that the host was paused or its clock set forward: nobody was
+   * silent, nobody was heard. Left out, as where time is simulated, it is not looked at.
+   */
+  readonly pauseMs?: number
   /** How often the loop checks for series that are no longer sent; one that two checks in a row miss is dropped. */
   readonly seriesSweepIntervalMs: number
 }
