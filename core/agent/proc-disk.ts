@@ -11,6 +11,8 @@ export type Mount = {
   readonly isReadonly: boolean
   /** major:minor: one file system has one, however often it is mounted. */
   readonly deviceNumber: string
+  /** Whether asking for its size may hang for ever: by what it is, or by what lies on the way to it. */
+  readonly mayHang: boolean
 }
 
 /** What statfs says of a file system; counts of blocks and inodes. */
@@ -29,9 +31,20 @@ const SECTOR_BYTES = 512
 const unescapeMount = (text: string): string =>
   text.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)))
 
-/** The mounts of /proc/self/mountinfo; of several mounts over one point the last one is seen. */
+/** The folders above a path, the root first: `/`, `/srv`. */
+function* foldersAbove(path: string): Generator<string> {
+  if (path === '/') return
+  yield '/'
+  for (let slash = path.indexOf('/', 1); slash > 0; slash = path.indexOf('/', slash + 1)) yield path.slice(0, slash)
+}
+
+/**
+ * The mounts of /proc/self/mountinfo; of several mounts over one point the last one is seen. A local file system below
+ * a dead server's is reached through it, and one over another through that: each of them counts for `mayHang`.
+ */
 export function parseMountInfo(text: string): Mount[] {
-  const byPoint = new Map<string, Mount>()
+  const byPoint = new Map<string, Omit<Mount, 'mayHang'>>()
+  const hanging = new Set<string>()
   for (const fields of fieldsOfLines(text)) {
     const dash = fields.indexOf('-', 6)
     const [fstype, device, superOptions] = dash < 0 ? [] : fields.slice(dash + 1)
@@ -45,8 +58,13 @@ export function parseMountInfo(text: string): Mount[] {
       isReadonly: options.includes('ro'),
       deviceNumber: fields[2]!,
     })
+    // The layers of the root's overlay are not seen from inside; where they hang, the agent's own executable does too.
+    if (mayHang(fstype) && !(fstype === 'overlay' && mount === '/')) hanging.add(mount)
   }
-  return [...byPoint.values()]
+  return [...byPoint.values()].map(mount => ({
+    ...mount,
+    mayHang: hanging.has(mount.mount) || foldersAbove(mount.mount).some(folder => hanging.has(folder)),
+  }))
 }
 
 /**
@@ -73,11 +91,21 @@ export function reportedMounts(mounts: readonly Mount[], filter: NameFilter): Mo
   return [...byDevice.values()].sort((a, b) => (a.mount < b.mount ? -1 : 1))
 }
 
-/** Whether a file system lives on another host or in a process, so that asking for its size may hang for ever. */
-export const mayHang = (fstype: string): boolean =>
-  /^(?:nfs|nfs4|cifs|smb3|smbfs|ceph|afs|9p|lustre|glusterfs|gpfs|beegfs|ocfs2|gfs2|ncpfs|davfs|orangefs|virtiofs|vboxsf|vmhgfs|fuse|fuseblk|fuse\..*)$/.test(
-    fstype,
-  )
+/** File systems of this host alone, whose size the kernel knows without asking anybody, and those of the kernel. */
+const LOCAL_FILE_SYSTEMS = new Set(
+  (
+    'bcachefs btrfs erofs exfat ext2 ext3 ext4 f2fs hfs hfsplus iso9660 jffs2 jfs minix msdos nilfs2 ntfs ntfs3 ramfs ' +
+    'reiserfs rootfs squashfs tmpfs ubifs udf ufs vfat xfs zfs ' +
+    'bpf cgroup cgroup2 configfs debugfs devpts devtmpfs efivarfs hugetlbfs mqueue nsfs proc pstore securityfs ' +
+    'selinuxfs sysfs tracefs'
+  ).split(' '),
+)
+
+/**
+ * Whether a file system lives on another host or in a process, so that asking for its size may hang for ever. One that
+ * nobody here knows may: a local one that is asked with care costs a process, a dead one that is not stops the agent.
+ */
+export const mayHang = (fstype: string): boolean => !LOCAL_FILE_SYSTEMS.has(fstype)
 
 /** disk_* of one file system. A file system without an inode table (files 0) has no inode metrics. */
 export function fileSystemSamples(mount: Mount, stat: StatFs): Sample[] {

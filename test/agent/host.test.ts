@@ -4,9 +4,10 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { parseMachineGuid } from '../../apps/agent/collectors/host.ts'
 import type { HostRoots } from '../../apps/agent/collectors/host-files.ts'
-import { askStatFs, StatFsAsker } from '../../apps/agent/collectors/stat-fs.ts'
+import { askStatFs, OPEN_QUESTIONS_MAX, StatFsAsker } from '../../apps/agent/collectors/stat-fs.ts'
 import { StateDir } from '../../apps/agent/state/state-dir.ts'
 import { metrics } from '../../core/series/catalogue.ts'
+import { withHeldPool } from './held-pool.ts'
 import { type Rig, withRig } from './rig.ts'
 
 const CHECK_METRICS = /^(?:service|port|tcp|http|cert)_/
@@ -132,7 +133,7 @@ test('an asker gives up after its deadline, and asks again once the old question
       answer = resolve
     })
   }, 5)
-  const mount = { mount: '/x', device: 'x', fstype: 'nfs', isReadonly: false, deviceNumber: '0:1' }
+  const mount = { mount: '/x', device: 'x', fstype: 'nfs', isReadonly: false, deviceNumber: '0:1', mayHang: true }
   expect(await asker.size(mount)).toBeNull()
   expect(await asker.size(mount)).toBeNull()
   expect(asked).toBe(1)
@@ -152,6 +153,7 @@ test('of hundreds of file systems few are asked at one instant, and dead ones ke
     fstype: 'nfs',
     isReadonly: false,
     deviceNumber: `0:${index}`,
+    mayHang: true,
   }))
   const asker = new StatFsAsker(async ({ mount }) => {
     most = Math.max(most, ++running)
@@ -170,15 +172,38 @@ test('of hundreds of file systems few are asked at one instant, and dead ones ke
   expect(most - 20).toBeLessThanOrEqual(8)
 })
 
-test('a file system of another host is asked by a child process, with the same numbers', async () => {
-  const root = { mount: '/', device: 'x', fstype: 'ext4', isReadonly: false, deviceNumber: '0:1' }
-  const here = await askStatFs(root)
-  const child = await askStatFs({ ...root, fstype: 'nfs4' })
+test('of file systems that never answer a bounded number is asked, and local ones all the same', async () => {
+  let asked = 0
+  const asker = new StatFsAsker(({ mayHang }) => {
+    if (!mayHang) return Promise.resolve(SIZE)
+    asked++
+    return new Promise(() => {})
+  }, 5)
+  const local = { mount: '/', device: 'd', fstype: 'ext4', isReadonly: false, deviceNumber: '8:1', mayHang: false }
+  const dead = Array.from({ length: 100 }, (_, index) => ({ ...local, mount: `/m${index}`, mayHang: true }))
+  for (let cycle = 0; cycle < 20; cycle++) {
+    const sizes = await Promise.all([...dead, local].map(mount => asker.size(mount)))
+    expect(sizes.at(-1)).toEqual(SIZE)
+  }
+  expect(asked).toBe(OPEN_QUESTIONS_MAX)
+})
+
+const ROOT = { mount: '/', device: 'x', fstype: 'ext4', isReadonly: false, deviceNumber: '0:1', mayHang: false }
+
+test('what may hang is asked by a child process, with the same numbers', async () => {
+  const here = await askStatFs(ROOT)
+  const child = await askStatFs({ ...ROOT, mayHang: true })
   expect(child.blocks * child.bsize).toBe(here.blocks * here.bsize)
   expect(child.files).toBe(here.files)
   expect(child.bavail).toBeGreaterThan(0)
-  expect(askStatFs({ ...root, fstype: 'nfs4', mount: '/no/such/mount' })).rejects.toThrow()
+  expect(askStatFs({ ...ROOT, mayHang: true, mount: '/no/such/mount' })).rejects.toThrow()
+  expect(askStatFs({ ...ROOT, mount: '/no/such/mount' })).rejects.toThrow()
 })
+
+test('sizes are asked while every thread of the pool waits for something else', () =>
+  withHeldPool(async () => {
+    for (const mayHang of [false, true]) expect((await askStatFs({ ...ROOT, mayHang })).blocks).toBeGreaterThan(0)
+  }))
 
 test('[AGT-032] elsewhere than on Linux there are no load averages, and only metrics of all platforms', () =>
   withRig(async rig => {

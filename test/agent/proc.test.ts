@@ -159,9 +159,36 @@ test('mounts are read with their escapes; each file system once, under its short
 test('file systems of other hosts may hang, local ones do not', () => {
   for (const fstype of ['nfs', 'nfs4', 'cifs', 'fuse.sshfs', 'ceph', '9p']) expect(mayHang(fstype)).toBe(true)
   for (const fstype of ['ext4', 'xfs', 'btrfs', 'zfs', 'vfat']) expect(mayHang(fstype)).toBe(false)
+  expect(mayHang('of-tomorrow')).toBe(true)
 })
 
-const MOUNT = { mount: '/', device: '/dev/vda', fstype: 'ext4', isReadonly: false, deviceNumber: '254:0' }
+test('a local file system is asked as one that may hang where the way to it does, through a folder above or below it', () => {
+  const table = `27 1 254:0 / / rw - ext4 /dev/vda rw
+28 27 0:9 / /srv rw - fuse.sshfs host:/ rw
+29 28 8:1 / /srv/data rw - xfs /dev/sda1 rw
+30 29 8:2 / /srv/data/deep/er rw - xfs /dev/sdb1 rw
+31 27 8:3 / /srv2 rw - xfs /dev/sdc1 rw
+32 27 0:10 / /boot rw - autofs systemd-1 rw
+33 32 8:4 / /boot rw - vfat /dev/sdd1 rw
+34 27 0:11 / /merged rw - overlay overlay rw
+`
+  const hanging = (text: string) =>
+    parseMountInfo(text)
+      .filter(mount => mount.mayHang)
+      .map(({ mount }) => mount)
+  expect(hanging(table)).toEqual(['/srv', '/srv/data', '/srv/data/deep/er', '/boot', '/merged'])
+  expect(hanging('27 1 0:40 / / rw - nfs4 server:/ rw\n28 27 8:1 / /srv rw - xfs /dev/sda1 rw')).toEqual(['/', '/srv'])
+  expect(hanging('27 1 0:40 / / rw - overlay overlay rw\n28 27 8:1 / /srv rw - xfs /dev/sda1 rw')).toEqual([])
+})
+
+const MOUNT = {
+  mount: '/',
+  device: '/dev/vda',
+  fstype: 'ext4',
+  isReadonly: false,
+  deviceNumber: '254:0',
+  mayHang: false,
+}
 
 test('used percent of a disk is used / (used + available to users), as df', () => {
   const stat = { bsize: 1024, blocks: 1000, bfree: 400, bavail: 200, files: 50, ffree: 40 }

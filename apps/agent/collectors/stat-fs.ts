@@ -1,8 +1,9 @@
 // Sizes of file systems, without ever waiting for one that does not answer: a dead NFS server must not stop the agent.
-// File systems of other hosts are asked by a child process, because a call that hangs would take a thread of this one.
-import { statfs } from 'node:fs/promises'
+// What may hang is asked by a child process, what cannot at once and in this thread. The runtime's pool is asked for
+// neither: it has a thread a core, and whoever else waits in it, as for names, would take away the sizes of all disks.
+import { statfsSync } from 'node:fs'
 import pTimeout from 'p-timeout'
-import { type Mount, mayHang, type StatFs } from '../../../core/agent/proc-disk.ts'
+import type { Mount, StatFs } from '../../../core/agent/proc-disk.ts'
 
 export type AskStatFs = (mount: Mount) => Promise<StatFs>
 
@@ -26,11 +27,18 @@ async function statFsByChild(mount: string): Promise<StatFs> {
   return { bsize, blocks, bfree, bavail: bavail ?? 0, files: files ?? 0, ffree: ffree ?? 0 }
 }
 
-/** statfs(2), in this process for local file systems, in a child for those that may hang. */
-export const askStatFs: AskStatFs = mount => (mayHang(mount.fstype) ? statFsByChild(mount.mount) : statfs(mount.mount))
+/**
+ * statfs(2), in a child where it may hang. Elsewhere it reads counters in memory: the kernel keeps what a mount point
+ * stands on, and so the whole way to it, for as long as it is mounted.
+ */
+export const askStatFs: AskStatFs = async mount =>
+  mount.mayHang ? statFsByChild(mount.mount) : statfsSync(mount.mount)
 
 /** A host with hundreds of network mounts must not start hundreds of processes at one instant. */
 const QUESTIONS_AT_A_TIME = 8
+
+/** Of the questions that nobody answers so many stay open, each with its process; then only local ones are asked. */
+export const OPEN_QUESTIONS_MAX = 32
 
 /** Asks for sizes with a deadline. A question still open from an earlier cycle is not asked again. */
 export class StatFsAsker {
@@ -39,6 +47,8 @@ export class StatFsAsker {
   readonly #open = new Set<string>()
   readonly #queue: (() => void)[] = []
   #asking = 0
+  /** Questions that are open past their deadline. */
+  #late = 0
 
   constructor(ask: AskStatFs, answerMs = ANSWER_MS) {
     this.#ask = ask
@@ -47,6 +57,8 @@ export class StatFsAsker {
 
   /** The answer, or null when there is none in time, the wait for others before it included. */
   async size(mount: Mount): Promise<StatFs | null> {
+    // It waits for nobody: eight dead servers would keep it from its turn.
+    if (!mount.mayHang) return this.#ask(mount).catch(() => null)
     if (this.#open.has(mount.mount)) return null
     this.#open.add(mount.mount)
     const endsAt = performance.now() + this.#answerMs
@@ -58,13 +70,24 @@ export class StatFsAsker {
       this.#open.delete(mount.mount)
       return null
     }
-    const answer = this.#ask(mount)
-      .catch(() => null)
-      .finally(() => this.#open.delete(mount.mount))
-    const leftMs = Math.max(1, endsAt - performance.now())
-    const size = await pTimeout(answer, { milliseconds: leftMs, fallback: () => null })
+    const size = this.#late + this.#asking > OPEN_QUESTIONS_MAX ? null : await this.#answer(mount, endsAt)
+    if (size !== 'late') this.#open.delete(mount.mount)
     // A question that stays open gives its turn to others all the same.
     this.#endTurn()
+    return size === 'late' ? null : size
+  }
+
+  async #answer(mount: Mount, endsAt: number): Promise<StatFs | null | 'late'> {
+    const answer = this.#ask(mount).catch(() => null)
+    const leftMs = Math.max(1, endsAt - performance.now())
+    const size = await pTimeout(answer, { milliseconds: leftMs, fallback: () => 'late' as const })
+    if (size === 'late') {
+      this.#late++
+      void answer.finally(() => {
+        this.#late--
+        this.#open.delete(mount.mount)
+      })
+    }
     return size
   }
 
