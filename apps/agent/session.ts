@@ -22,6 +22,7 @@ import { CheckRunner } from './collectors/checks-at-a-time.ts'
 import { InventoryReporter } from './collectors/inventory.ts'
 import { linuxCollectors } from './collectors/linux.ts'
 import { portableCollectors } from './collectors/portable.ts'
+import { askAddresses } from './collectors/resolve-name.ts'
 import { Sampler } from './collectors/sampler.ts'
 import { BatchBuffer } from './state/batch-buffer.ts'
 import type { Identity } from './state/identity.ts'
@@ -183,7 +184,7 @@ export class Session {
     const { platform, files, makeAsker, options, log, clock } = this.#parts
     const perCore = options.isCpuPerCore
     const collectors = platform === 'linux' ? linuxCollectors(files, makeAsker(), perCore) : portableCollectors(perCore)
-    const context = { files, now: () => clock.now(), isServiceActive }
+    const context = { files, now: () => clock.now(), isServiceActive, askAddresses }
     return new Sampler(collectors, new CheckRunner(context, log), log)
   }
 

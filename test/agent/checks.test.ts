@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { createSocket } from 'node:dgram'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,8 +12,10 @@ import { pino } from 'pino'
 import { isScRunning, isServiceActive, type ProbeContext, probe } from '../../apps/agent/collectors/check-kinds.ts'
 import { CHECKS_AT_A_TIME, CheckRunner } from '../../apps/agent/collectors/checks-at-a-time.ts'
 import { HostFiles, linuxRoots } from '../../apps/agent/collectors/host-files.ts'
+import { askAddresses, parseAhosts } from '../../apps/agent/collectors/resolve-name.ts'
 import type { Check } from '../../core/agent/check.ts'
 import { until } from '../support/until.ts'
+import { withHeldPool } from './held-pool.ts'
 import { withRig } from './rig.ts'
 
 const NOW_MS = 1_790_000_000_000
@@ -22,6 +24,7 @@ const context: ProbeContext = {
   files: new HostFiles(linuxRoots),
   now: () => Date.now(),
   isServiceActive: async name => name === 'ssh',
+  askAddresses,
 }
 const base = { id: 'c', timeoutMs: 2_000 }
 
@@ -200,6 +203,48 @@ test('a cert check without a handshake counts as 0 days, not as silence', async 
   for (const target of [`127.0.0.1:${silentPort}`, `127.0.0.1:${web.port}`]) {
     const found = await valuesOf({ ...base, type: 'cert', target, timeoutMs: 300 })
     expect(Object.values(found)).toEqual([0])
+  }
+})
+
+test('[AGT-064 AGT-066] checks by name are done while every thread of the pool waits for other names', () =>
+  withHeldPool(async () => {
+    const tcp = await valuesOf({ ...base, type: 'tcp', target: `localhost:${web.port}` })
+    expect(Object.values(tcp)[0]).toBe(1)
+    const cert = await valuesOf({ ...base, type: 'cert', target: `localhost:${tls.port}` })
+    expect(Object.values(cert)[0]).toBeGreaterThan(29)
+    const gone = await valuesOf({ ...base, type: 'tcp', target: `no-such-host.invalid:${web.port}` })
+    expect(Object.values(gone)[0]).toBe(0)
+  }))
+
+test('what the system resolves is read address by address; a name that looks like an option is no name', async () => {
+  const printed =
+    '::1             STREAM localhost\n::1             DGRAM  \n127.0.0.1       STREAM \n127.0.0.1       RAW\n'
+  expect(parseAhosts(`${printed}nonsense\n`)).toEqual(['::1', '127.0.0.1'])
+  expect(await askAddresses('localhost', 5_000)).toMatchObject({ outcome: 'found' })
+  expect(await askAddresses('--help', 5_000)).toEqual({ outcome: 'not_found' })
+})
+
+test('a name that nobody answers for in time fails the check, and never gets to the pool of the runtime', async () => {
+  const pipe = join(folder, 'nobody-writes')
+  const getent = join(folder, 'getent')
+  execFileSync('mkfifo', [pipe])
+  writeFileSync(getent, `#!/bin/sh\nread answer < ${pipe}\n`, { mode: 0o755 })
+  const ask = (host: string, timeoutMs: number) => askAddresses(host, timeoutMs, getent)
+  expect(await ask('localhost', 20)).toEqual({ outcome: 'late' })
+  // The runtime would find localhost without asking anybody, and the check would be up.
+  const silent = { ...context, askAddresses: ask }
+  const http: Check = { ...base, type: 'http', url: `http://localhost:${web.port}/`, expectStatus: 200, timeoutMs: 20 }
+  expect(Object.values(await valuesOf(http, silent))[0]).toBe(0)
+  const tcp: Check = { ...base, type: 'tcp', target: `localhost:${web.port}`, timeoutMs: 20 }
+  expect(Object.values(await valuesOf(tcp, silent))[0]).toBe(0)
+})
+
+test('on a host whose getent cannot be asked the runtime resolves', async () => {
+  for (const getent of [join(folder, 'no-such-program'), 'false']) {
+    const bare = { ...context, askAddresses: (host: string, ms: number) => askAddresses(host, ms, getent) }
+    const tcp = await valuesOf({ ...base, type: 'tcp', target: `localhost:${web.port}` }, bare)
+    expect(Object.values(tcp)[0]).toBe(1)
+    expect(Object.values(await valuesOf(httpCheck(`http://localhost:${web.port}/`), bare))[0]).toBe(1)
   }
 })
 

@@ -7,12 +7,15 @@ import type { Sample } from '../../../core/agent/requests-of-cycles.ts'
 import { DAY_MS } from '../../../core/limits.ts'
 import { targetLabel } from '../../../core/series/labels.ts'
 import type { HostFiles } from './host-files.ts'
+import { type AskAddresses, lookupWithin } from './resolve-name.ts'
 
 export type ProbeContext = {
   readonly files: HostFiles
   readonly now: () => number
   /** Whether a unit of the service manager is active. */
   readonly isServiceActive: (name: string, timeoutMs: number) => Promise<boolean>
+  /** What the hosts that checks name stand for. */
+  readonly askAddresses: AskAddresses
 }
 
 type CheckOfType<T extends Check['type']> = Extract<Check, { type: T }>
@@ -55,11 +58,11 @@ function probePort(check: CheckOfType<'port'>, { files }: ProbeContext): Sample[
 }
 
 /** Whether a TCP connection comes about in time. */
-function canConnect(target: string, timeoutMs: number): Promise<boolean> {
+function canConnect(target: string, timeoutMs: number, ask: AskAddresses): Promise<boolean> {
   const address = parseTarget(target)
   if (!address) return Promise.resolve(false)
   return new Promise(resolve => {
-    const socket = connectTcp(address)
+    const socket = connectTcp({ ...address, lookup: lookupWithin(ask, timeoutMs) })
     const finish = (isConnected: boolean) => {
       clearTimeout(timer)
       socket.destroy()
@@ -71,9 +74,9 @@ function canConnect(target: string, timeoutMs: number): Promise<boolean> {
   })
 }
 
-async function probeTcp(check: CheckOfType<'tcp'>): Promise<Sample[]> {
+async function probeTcp(check: CheckOfType<'tcp'>, { askAddresses }: ProbeContext): Promise<Sample[]> {
   const startedAt = performance.now()
-  const isConnected = await canConnect(check.target, check.timeoutMs)
+  const isConnected = await canConnect(check.target, check.timeoutMs, askAddresses)
   const labels = { target: targetLabel(check.target) }
   return [
     { name: 'tcp_connect_up', labels, value: isConnected ? 1 : 0 },
@@ -81,15 +84,26 @@ async function probeTcp(check: CheckOfType<'tcp'>): Promise<Sample[]> {
   ]
 }
 
+/**
+ * Whether the name of a URL is answered in time. fetch takes no addresses and resolves in the runtime's pool, so that a
+ * name nobody answers for must not get there: it would keep the agent's own requests and other checks waiting.
+ */
+async function isNameAnswered(url: string, timeoutMs: number, ask: AskAddresses): Promise<boolean> {
+  const host = URL.parse(url)?.hostname.replace(/^\[|\]$/g, '') ?? ''
+  return host === '' || isIP(host) !== 0 || (await ask(host, timeoutMs)).outcome !== 'late'
+}
+
 /** One GET, no redirect followed, certificates verified: the status, or null without an answer. */
-async function httpStatus(url: string, timeoutMs: number): Promise<number | null> {
+async function httpStatus(url: string, timeoutMs: number, ask: AskAddresses): Promise<number | null> {
+  const endsAt = performance.now() + timeoutMs
+  if (!(await isNameAnswered(url, timeoutMs, ask))) return null
   try {
     const response = await fetch(url, {
       redirect: 'manual',
       keepalive: false,
       tls: { rejectUnauthorized: true },
       headers: { 'User-Agent': 'svc-agent-check' },
-      signal: AbortSignal.timeout(timeoutMs),
+      signal: AbortSignal.timeout(Math.max(1, Math.ceil(endsAt - performance.now()))),
     })
     await response.body?.cancel()
     return response.status
@@ -98,9 +112,9 @@ async function httpStatus(url: string, timeoutMs: number): Promise<number | null
   }
 }
 
-async function probeHttp(check: CheckOfType<'http'>): Promise<Sample[]> {
+async function probeHttp(check: CheckOfType<'http'>, { askAddresses }: ProbeContext): Promise<Sample[]> {
   const startedAt = performance.now()
-  const status = await httpStatus(check.url, check.timeoutMs)
+  const status = await httpStatus(check.url, check.timeoutMs, askAddresses)
   const labels = { target: targetLabel(check.url) }
   const samples: Sample[] = [
     { name: 'http_up', labels, value: status === check.expectStatus ? 1 : 0 },
@@ -111,14 +125,15 @@ async function probeHttp(check: CheckOfType<'http'>): Promise<Sample[]> {
 }
 
 /** The end of validity of the certificate that a server shows; null when no handshake comes about. */
-function certificateEndMs(target: string, timeoutMs: number): Promise<number | null> {
+function certificateEndMs(target: string, timeoutMs: number, ask: AskAddresses): Promise<number | null> {
   const address = parseTarget(target)
   if (!address) return Promise.resolve(null)
   return new Promise(resolve => {
     const { host, port } = address
     // Not verified on purpose: the days left of an expired or self-signed certificate are what is asked for.
     const servername = isIP(host) === 0 ? { servername: host } : {}
-    const socket = connectTls({ host, port, rejectUnauthorized: false, ...servername })
+    const lookup = lookupWithin(ask, timeoutMs)
+    const socket = connectTls({ host, port, lookup, rejectUnauthorized: false, ...servername })
     const finish = (endMs: number | null) => {
       clearTimeout(timer)
       socket.destroy()
@@ -133,8 +148,8 @@ function certificateEndMs(target: string, timeoutMs: number): Promise<number | n
   })
 }
 
-async function probeCert(check: CheckOfType<'cert'>, { now }: ProbeContext): Promise<Sample[]> {
-  const endMs = await certificateEndMs(check.target, check.timeoutMs)
+async function probeCert(check: CheckOfType<'cert'>, { now, askAddresses }: ProbeContext): Promise<Sample[]> {
+  const endMs = await certificateEndMs(check.target, check.timeoutMs, askAddresses)
   const labels = { target: targetLabel(check.target) }
   return [{ name: 'cert_days_left', labels, value: endMs === null ? 0 : (endMs - now()) / DAY_MS }]
 }
@@ -147,9 +162,9 @@ export async function probe(check: Check, context: ProbeContext): Promise<Sample
     case 'port':
       return probePort(check, context)
     case 'tcp':
-      return probeTcp(check)
+      return probeTcp(check, context)
     case 'http':
-      return probeHttp(check)
+      return probeHttp(check, context)
     case 'cert':
       return probeCert(check, context)
   }
