@@ -181,9 +181,11 @@ export class Session {
   }
 
   #makeSampler(): Sampler {
-    const { platform, files, makeAsker, options, log, clock } = this.#parts
+    const { platform, files, makeAsker, options, log, clock, status } = this.#parts
     const perCore = options.isCpuPerCore
-    const collectors = platform === 'linux' ? linuxCollectors(files, makeAsker(), perCore) : portableCollectors(perCore)
+    const warnOfDisks = (warnings: readonly string[]) => status.warn('disk', warnings)
+    const collectors =
+      platform === 'linux' ? linuxCollectors(files, makeAsker(), perCore, warnOfDisks) : portableCollectors(perCore)
     const context = { files, now: () => clock.now(), isServiceActive, askAddresses }
     return new Sampler(collectors, new CheckRunner(context, log), log)
   }

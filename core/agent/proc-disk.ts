@@ -107,6 +107,17 @@ const LOCAL_FILE_SYSTEMS = new Set(
  */
 export const mayHang = (fstype: string): boolean => !LOCAL_FILE_SYSTEMS.has(fstype)
 
+const SILENT_NAMED_MAX = 5
+const MOUNT_CHARS_MAX = 200
+
+/** What the operator is told of mounts that do not answer: one warning for all, so that it leaves room for others. */
+export function silentMountsWarning(silent: readonly Mount[]): string[] {
+  if (silent.length === 0) return []
+  const named = silent.slice(0, SILENT_NAMED_MAX).map(({ mount }) => mount.slice(0, MOUNT_CHARS_MAX))
+  const more = silent.length > named.length ? ` and ${silent.length - named.length} more` : ''
+  return [`disks that do not answer, so that their sizes are missing: ${named.join(', ')}${more}`]
+}
+
 /** disk_* of one file system. A file system without an inode table (files 0) has no inode metrics. */
 export function fileSystemSamples(mount: Mount, stat: StatFs): Sample[] {
   const labels = { mount: mount.mount, device: mount.device, fstype: mount.fstype }

@@ -124,6 +124,30 @@ test(
   20_000,
 )
 
+test(
+  'a file system that does not answer is named in a warning, until it answers again',
+  () =>
+    withRig(async rig => {
+      const roots = makeHost(rig)
+      const answers: ((size: typeof SIZE) => void)[] = []
+      let isDead = true
+      const statFs = ({ mount }: { mount: string }) =>
+        isDead && mount === '/mnt/dead'
+          ? new Promise<typeof SIZE>(resolve => answers.push(resolve))
+          : Promise.resolve(SIZE)
+      await rig.start({}, { roots, statFs })
+      const warned = () => rig.peer.batches.at(-1)?.stats?.warnings ?? []
+      const warning = 'disks that do not answer, so that their sizes are missing: /mnt/dead'
+      await rig.clock.runUntil(() => warned().includes(warning), 'the warning')
+      expect(rig.status().warnings).toContain(warning)
+      isDead = false
+      for (const answer of answers) answer(SIZE)
+      await rig.clock.runUntil(() => rig.peer.batches.length > 0 && warned().length === 0, 'no warning')
+      expect(rig.lines(warning).length).toBe(1)
+    }),
+  20_000,
+)
+
 test('an asker gives up after its deadline, and asks again once the old question is answered', async () => {
   let answer = (_: typeof SIZE) => {}
   let asked = 0
@@ -185,6 +209,7 @@ test('of file systems that never answer a bounded number is asked, and local one
     const sizes = await Promise.all([...dead, local].map(mount => asker.size(mount)))
     expect(sizes.at(-1)).toEqual(SIZE)
   }
+  expect([...dead, local].filter(mount => asker.isSilent(mount))).toEqual(dead)
   expect(asked).toBe(OPEN_QUESTIONS_MAX)
 })
 

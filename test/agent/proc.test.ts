@@ -10,6 +10,7 @@ import {
   parseDiskStats,
   parseMountInfo,
   reportedMounts,
+  silentMountsWarning,
   withSystemReadonly,
 } from '../../core/agent/proc-disk.ts'
 import { memorySamples, pageBytesOfAuxv, parseVmStat, swapSamples } from '../../core/agent/proc-memory.ts'
@@ -202,6 +203,14 @@ test('used percent of a disk is used / (used + available to users), as df', () =
   expect(of('disk_inodes_used')).toBe(10)
   expect(of('disk_inodes_used_percent')).toBe(20)
   expect(of('disk_readonly')).toBe(0)
+})
+
+test('many disks that do not answer are one warning, which names the first of them', () => {
+  const silent = Array.from({ length: 7 }, (_, index) => ({ ...MOUNT, mount: `/m${index}` }))
+  const warning = 'disks that do not answer, so that their sizes are missing: /m0, /m1, /m2, /m3, /m4'
+  expect(silentMountsWarning(silent)).toEqual([`${warning} and 2 more`])
+  expect(silentMountsWarning(silent.slice(0, 5))).toEqual([warning])
+  expect(silentMountsWarning([])).toEqual([])
 })
 
 test('a file system without inodes or blocks reports what it has', () => {

@@ -11,6 +11,7 @@ import {
   parseDiskStats,
   parseMountInfo,
   reportedMounts,
+  silentMountsWarning,
   withSystemReadonly,
 } from '../../../core/agent/proc-disk.ts'
 import { memorySamples, pageBytesOfAuxv, parseVmStat, swapSamples } from '../../../core/agent/proc-memory.ts'
@@ -26,6 +27,9 @@ export type Collector = {
   collect(elapsedMs: number, settings: AgentSettings): Promise<Sample[]>
   forget(): void
 }
+
+/** Replaces what the operator is told about the group. */
+type Warn = (warnings: readonly string[]) => void
 
 class LinuxCpu implements Collector {
   readonly name = 'cpu'
@@ -78,11 +82,13 @@ class LinuxDisk implements Collector {
   readonly #files: HostFiles
   readonly #asker: StatFsAsker
   readonly #filterOf = filterCompiler()
+  readonly #warn: Warn
   #last: DiskReading | null = null
 
-  constructor(files: HostFiles, asker: StatFsAsker) {
+  constructor(files: HostFiles, asker: StatFsAsker, warn: Warn) {
     this.#files = files
     this.#asker = asker
+    this.#warn = warn
   }
 
   async collect(elapsedMs: number, settings: AgentSettings): Promise<Sample[]> {
@@ -105,11 +111,14 @@ class LinuxDisk implements Collector {
         return size ? fileSystemSamples(mount, size) : []
       }),
     )
+    // Without a word their series would just end.
+    this.#warn(silentMountsWarning(mounts.filter(mount => this.#asker.isSilent(mount))))
     return [...sizes.flat(), ...io]
   }
 
   forget(): void {
     this.#last = null
+    this.#warn([])
   }
 }
 
@@ -159,12 +168,18 @@ class LinuxUptime implements Collector {
   forget(): void {}
 }
 
-export function linuxCollectors(files: HostFiles, asker: StatFsAsker, perCore: boolean): Collector[] {
+/** `warnOfDisks` hears after every cycle what there is to say of disks, so that it also hears when that is nothing. */
+export function linuxCollectors(
+  files: HostFiles,
+  asker: StatFsAsker,
+  perCore: boolean,
+  warnOfDisks: Warn,
+): Collector[] {
   return [
     new LinuxUptime(files),
     new LinuxMemory(files),
     new LinuxCpu(files, perCore),
-    new LinuxDisk(files, asker),
+    new LinuxDisk(files, asker, warnOfDisks),
     new LinuxNet(files),
   ]
 }

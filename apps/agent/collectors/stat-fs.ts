@@ -47,12 +47,19 @@ export class StatFsAsker {
   readonly #open = new Set<string>()
   readonly #queue: (() => void)[] = []
   #asking = 0
-  /** Questions that are open past their deadline. */
-  #late = 0
+  /** Mounts whose question is open past its deadline. */
+  readonly #late = new Set<string>()
+  /** Mounts that were not asked, since there are too many of those. */
+  readonly #leftOut = new Set<string>()
 
   constructor(ask: AskStatFs, answerMs = ANSWER_MS) {
     this.#ask = ask
     this.#answerMs = answerMs
+  }
+
+  /** Whether the last question about a mount is still without an answer, or was one too many. */
+  isSilent(mount: Mount): boolean {
+    return this.#late.has(mount.mount) || this.#leftOut.has(mount.mount)
   }
 
   /** The answer, or null when there is none in time, the wait for others before it included. */
@@ -70,7 +77,10 @@ export class StatFsAsker {
       this.#open.delete(mount.mount)
       return null
     }
-    const size = this.#late + this.#asking > OPEN_QUESTIONS_MAX ? null : await this.#answer(mount, endsAt)
+    const isLeftOut = this.#late.size + this.#asking > OPEN_QUESTIONS_MAX
+    if (isLeftOut) this.#leftOut.add(mount.mount)
+    else this.#leftOut.delete(mount.mount)
+    const size = isLeftOut ? null : await this.#answer(mount, endsAt)
     if (size !== 'late') this.#open.delete(mount.mount)
     // A question that stays open gives its turn to others all the same.
     this.#endTurn()
@@ -82,9 +92,9 @@ export class StatFsAsker {
     const leftMs = Math.max(1, endsAt - performance.now())
     const size = await pTimeout(answer, { milliseconds: leftMs, fallback: () => 'late' as const })
     if (size === 'late') {
-      this.#late++
+      this.#late.add(mount.mount)
       void answer.finally(() => {
-        this.#late--
+        this.#late.delete(mount.mount)
         this.#open.delete(mount.mount)
       })
     }
