@@ -42,12 +42,15 @@ export function numbersFrom(fields: readonly string[], from: number): number[] {
   return fields.slice(from).map(field => (/^\d+$/.test(field) ? Number(field) : Number.NaN))
 }
 
-/** Lines of a /proc file as fields; empty lines are left out. */
+/**
+ * Lines of a /proc file as fields; empty lines are left out. The kernel parts them by blanks and tabs: what else
+ * JavaScript takes for white space may stand in names.
+ */
 export function fieldsOfLines(text: string): string[][] {
   const lines: string[][] = []
   for (const line of text.split('\n')) {
-    const trimmed = line.trim()
-    if (trimmed !== '') lines.push(trimmed.split(/\s+/))
+    const fields = line.split(/[ \t]+/).filter(field => field !== '')
+    if (fields.length > 0) lines.push(fields)
   }
   return lines
 }

@@ -45,15 +45,17 @@ function* foldersAbove(path: string): Generator<string> {
 export function parseMountInfo(text: string): Mount[] {
   const byPoint = new Map<string, Omit<Mount, 'mayHang'>>()
   const hanging = new Set<string>()
-  for (const fields of fieldsOfLines(text)) {
+  for (const line of text.split('\n')) {
+    // One blank parts two fields, and a source may be empty: two blanks then.
+    const fields = line.split(' ')
     const dash = fields.indexOf('-', 6)
     const [fstype, device, superOptions] = dash < 0 ? [] : fields.slice(dash + 1)
-    if (!fields[4] || !fields[5] || !fstype || !device) continue
+    if (!fields[4] || !fields[5] || !fstype || device === undefined) continue
     const options = `${fields[5]},${superOptions ?? ''}`.split(',')
     const mount = unescapeMount(fields[4])
     byPoint.set(mount, {
       mount,
-      device: unescapeMount(device),
+      device: unescapeMount(device) || 'none',
       fstype,
       isReadonly: options.includes('ro'),
       deviceNumber: fields[2]!,

@@ -30,7 +30,7 @@ export function parseNetDev(text: string, elapsedMs: number): CounterReading {
         .split(/\s+/),
       0,
     )
-    if (numbers.length >= COLUMNS) bySubject.set(line.slice(0, colon).trim(), numbers.slice(0, COLUMNS))
+    if (numbers.length >= COLUMNS) bySubject.set(line.slice(0, colon).replace(/^ +/, ''), numbers.slice(0, COLUMNS))
   }
   return { elapsedMs, bySubject }
 }

@@ -157,6 +157,16 @@ test('mounts are read with their escapes; each file system once, under its short
   ])
 })
 
+test('what JavaScript takes for white space is a part of the name of a mount', () => {
+  const names = ['/nb\u00a0sp', '/line\u2028end', '/return\r', '/\ufeff', '/v\u000bt']
+  const table = names.map((name, index) => `3${index} 27 8:${index} / ${name} rw - xfs /dev/sd${name.slice(1)} rw\n`)
+  expect(parseMountInfo(table.join('')).map(({ mount, device }) => [mount, device])).toEqual(
+    names.map(name => [name, `/dev/sd${name.slice(1)}`]),
+  )
+  const [unnamed] = parseMountInfo('30 27 0:9 / /empty rw - fuse.x  ro,user_id=0\n')
+  expect(unnamed).toMatchObject({ mount: '/empty', device: 'none', fstype: 'fuse.x', isReadonly: true })
+})
+
 test('file systems of other hosts may hang, local ones do not', () => {
   for (const fstype of ['nfs', 'nfs4', 'cifs', 'fuse.sshfs', 'ceph', '9p']) expect(mayHang(fstype)).toBe(true)
   for (const fstype of ['ext4', 'xfs', 'btrfs', 'zfs', 'vfat']) expect(mayHang(fstype)).toBe(false)
@@ -269,6 +279,11 @@ test('an interface that is new or was reset has no rates, and others go on', () 
   const b = parseNetDev(netDev(1000, 6000), 10_000)
   expect(new Set(netSamples(a, b, all).map(({ labels }) => labels.interface))).toEqual(new Set(['lo']))
   expect(netSamples(null, b, all)).toEqual([])
+})
+
+test('what JavaScript takes for white space is a part of the name of an interface', () => {
+  const named = parseNetDev(netDev(0, 0).replace('eth0:', '\u2028eth0:'), 0)
+  expect([...named.bySubject.keys()]).toEqual(['lo', '\u2028eth0'])
 })
 
 test('a reading too close to the last one does not become the new baseline', () => {
