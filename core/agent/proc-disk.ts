@@ -38,12 +38,41 @@ function* foldersAbove(path: string): Generator<string> {
   for (let slash = path.indexOf('/', 1); slash > 0; slash = path.indexOf('/', slash + 1)) yield path.slice(0, slash)
 }
 
+type PlacedMount = Omit<Mount, 'mayHang'> & { readonly id: string; readonly parent: string }
+
 /**
- * The mounts of /proc/self/mountinfo; of several mounts over one point the last one is seen. A local file system below
- * a dead server's is reached through it, and one over another through that: each of them counts for `mayHang`.
+ * Leaves out mounts that no path leads to: a later mount over a folder above hides them, and asked by their path they
+ * would answer with its numbers. It hangs on the same parent, at a folder above theirs, or hides the parent so.
+ */
+function withoutHidden(mounts: readonly PlacedMount[]): PlacedMount[] {
+  const byId = new Map(mounts.map(mount => [mount.id, mount]))
+  const pointsOnParent = new Map<string, Set<string>>()
+  for (const { mount, parent } of mounts) {
+    const points = pointsOnParent.get(parent)
+    if (points) points.add(mount)
+    else pointsOnParent.set(parent, new Set([mount]))
+  }
+  const known = new Map<string, boolean>()
+  const isHidden = ({ id, parent, mount }: PlacedMount): boolean => {
+    const before = known.get(id)
+    if (before !== undefined) return before
+    // The first file system of all may be its own parent.
+    known.set(id, false)
+    const points = pointsOnParent.get(parent)
+    const above = byId.get(parent)
+    const isIt = foldersAbove(mount).some(folder => points?.has(folder)) || (above !== undefined && isHidden(above))
+    known.set(id, isIt)
+    return isIt
+  }
+  return mounts.filter(mount => !isHidden(mount))
+}
+
+/**
+ * The mounts of /proc/self/mountinfo that a path leads to; of several over one point the last one is seen. A local file
+ * system below a dead server's is reached through it, and one over another through that: each counts for `mayHang`.
  */
 export function parseMountInfo(text: string): Mount[] {
-  const byPoint = new Map<string, Omit<Mount, 'mayHang'>>()
+  const placed: PlacedMount[] = []
   const hanging = new Set<string>()
   for (const line of text.split('\n')) {
     // One blank parts two fields, and a source may be empty: two blanks then.
@@ -53,7 +82,9 @@ export function parseMountInfo(text: string): Mount[] {
     if (!fields[4] || !fields[5] || !fstype || device === undefined) continue
     const options = `${fields[5]},${superOptions ?? ''}`.split(',')
     const mount = unescapeMount(fields[4])
-    byPoint.set(mount, {
+    placed.push({
+      id: fields[0]!,
+      parent: fields[1]!,
       mount,
       device: unescapeMount(device) || 'none',
       fstype,
@@ -63,6 +94,7 @@ export function parseMountInfo(text: string): Mount[] {
     // The layers of the root's overlay are not seen from inside; where they hang, the agent's own executable does too.
     if (mayHang(fstype) && !(fstype === 'overlay' && mount === '/')) hanging.add(mount)
   }
+  const byPoint = new Map(withoutHidden(placed).map(({ id, parent, ...mount }) => [mount.mount, mount]))
   return [...byPoint.values()].map(mount => ({
     ...mount,
     mayHang: hanging.has(mount.mount) || foldersAbove(mount.mount).some(folder => hanging.has(folder)),

@@ -157,6 +157,36 @@ test('mounts are read with their escapes; each file system once, under its short
   ])
 })
 
+test('a mount that a later one over a folder above hides is left out, with what is mounted in it', () => {
+  const f = (table: string, expected: readonly string[]) =>
+    expect(parseMountInfo(table).map(({ mount, device }) => `${mount} ${device}`)).toEqual([...expected])
+  const below = `27 1 8:0 / / rw - ext4 /dev/sda rw
+28 27 8:1 / /srv/data rw - xfs /dev/sdb rw
+29 28 8:2 / /srv/data/deep rw - xfs /dev/sdc rw
+`
+  f(below, ['/ /dev/sda', '/srv/data /dev/sdb', '/srv/data/deep /dev/sdc'])
+  f(`${below}30 27 8:3 / /srv rw - xfs /dev/sdd rw\n`, ['/ /dev/sda', '/srv /dev/sdd'])
+  // Mounted anew in the one that hides: a bind mount and a btrfs subvolume have numbers of their own all the same.
+  f(`${below}30 27 0:31 /@srv /srv rw - btrfs /dev/sdd rw\n31 30 8:1 / /srv/data rw - xfs /dev/sde rw\n`, [
+    '/ /dev/sda',
+    '/srv /dev/sdd',
+    '/srv/data /dev/sde',
+  ])
+  // Over the mount point itself, as over a folder above.
+  f(`${below}30 28 8:3 / /srv/data rw - xfs /dev/sdd rw\n`, ['/ /dev/sda', '/srv/data /dev/sdd'])
+  f(`1 1 0:2 / / rw - rootfs rootfs rw\n2 1 0:5 / /old rw - tmpfs tmpfs rw\n${below}`, [
+    '/ /dev/sda',
+    '/srv/data /dev/sdb',
+    '/srv/data/deep /dev/sdc',
+  ])
+  f(`${below}30 27 8:3 / /srv/dat rw - xfs /dev/sdd rw\n`, [
+    '/ /dev/sda',
+    '/srv/data /dev/sdb',
+    '/srv/data/deep /dev/sdc',
+    '/srv/dat /dev/sdd',
+  ])
+})
+
 test('what JavaScript takes for white space is a part of the name of a mount', () => {
   const names = ['/nb\u00a0sp', '/line\u2028end', '/return\r', '/\ufeff', '/v\u000bt']
   const table = names.map((name, index) => `3${index} 27 8:${index} / ${name} rw - xfs /dev/sd${name.slice(1)} rw\n`)
@@ -375,7 +405,7 @@ test('whatever text /proc gives, nothing throws, and no sample is negative or no
 
 test('a sandbox that shows an agent its file systems as read-only does not make them so', () => {
   const table = (options: string) =>
-    parseMountInfo(`27 1 254:0 / / ${options} - ext4 /dev/vda rw\n28 1 254:1 / /srv ro - ext4 /dev/vdb rw`)
+    parseMountInfo(`27 1 254:0 / / ${options} - ext4 /dev/vda rw\n28 27 254:1 / /srv ro - ext4 /dev/vdb rw`)
   const flags = (system: string) =>
     withSystemReadonly(table('ro'), parseMountInfo(system)).map(({ isReadonly }) => isReadonly)
   expect(flags('1 0 254:0 / / rw - ext4 /dev/vda rw\n2 1 254:1 / /srv ro - ext4 /dev/vdb rw')).toEqual([false, true])
