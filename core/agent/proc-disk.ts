@@ -9,6 +9,8 @@ export type Mount = {
   readonly device: string
   readonly fstype: string
   readonly isReadonly: boolean
+  /** Whether the file system itself is read-only, and not this mount of it alone. */
+  readonly isWholeReadonly: boolean
   /** major:minor: one file system has one, however often it is mounted. */
   readonly deviceNumber: string
   /** Whether asking for its size may hang for ever: by what it is, or by what lies on the way to it. */
@@ -80,7 +82,7 @@ export function parseMountInfo(text: string): Mount[] {
     const dash = fields.indexOf('-', 6)
     const [fstype, device, superOptions] = dash < 0 ? [] : fields.slice(dash + 1)
     if (!fields[4] || !fields[5] || !fstype || device === undefined) continue
-    const options = `${fields[5]},${superOptions ?? ''}`.split(',')
+    const isWholeReadonly = superOptions?.split(',').includes('ro') ?? false
     const mount = unescapeMount(fields[4])
     placed.push({
       id: fields[0]!,
@@ -88,7 +90,8 @@ export function parseMountInfo(text: string): Mount[] {
       mount,
       device: unescapeMount(device) || 'none',
       fstype,
-      isReadonly: options.includes('ro'),
+      isReadonly: isWholeReadonly || fields[5].split(',').includes('ro'),
+      isWholeReadonly,
       deviceNumber: fields[2]!,
     })
     // The layers of the root's overlay are not seen from inside; where they hang, the agent's own executable does too.
@@ -103,9 +106,11 @@ export function parseMountInfo(text: string): Mount[] {
 
 /**
  * Mounts with the read-only flag that the first process of the system sees: a service manager may show a sandboxed
- * agent every file system as read-only. A mount that the system does not have keeps its own flag.
+ * agent every file system as read-only. A mount that the system does not have keeps its own flag. Where the agent may
+ * not see that process (hidepid), only what the file systems say of themselves is known to be no work of its sandbox.
  */
 export function withSystemReadonly(own: readonly Mount[], system: readonly Mount[]): Mount[] {
+  if (system.length === 0) return own.map(mount => ({ ...mount, isReadonly: mount.isWholeReadonly }))
   const seen = new Map(system.map(mount => [`${mount.deviceNumber} ${mount.mount}`, mount.isReadonly]))
   return own.map(mount => ({
     ...mount,

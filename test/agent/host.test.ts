@@ -157,7 +157,15 @@ test('an asker gives up after its deadline, and asks again once the old question
       answer = resolve
     })
   }, 5)
-  const mount = { mount: '/x', device: 'x', fstype: 'nfs', isReadonly: false, deviceNumber: '0:1', mayHang: true }
+  const mount = {
+    mount: '/x',
+    device: 'x',
+    fstype: 'nfs',
+    isReadonly: false,
+    isWholeReadonly: false,
+    deviceNumber: '0:1',
+    mayHang: true,
+  }
   expect(await asker.size(mount)).toBeNull()
   expect(await asker.size(mount)).toBeNull()
   expect(asked).toBe(1)
@@ -176,6 +184,7 @@ test('of hundreds of file systems few are asked at one instant, and dead ones ke
     device: `d${index}`,
     fstype: 'nfs',
     isReadonly: false,
+    isWholeReadonly: false,
     deviceNumber: `0:${index}`,
     mayHang: true,
   }))
@@ -203,7 +212,15 @@ test('of file systems that never answer a bounded number is asked, and local one
     asked++
     return new Promise(() => {})
   }, 5)
-  const local = { mount: '/', device: 'd', fstype: 'ext4', isReadonly: false, deviceNumber: '8:1', mayHang: false }
+  const local = {
+    mount: '/',
+    device: 'd',
+    fstype: 'ext4',
+    isReadonly: false,
+    isWholeReadonly: false,
+    deviceNumber: '8:1',
+    mayHang: false,
+  }
   const dead = Array.from({ length: 100 }, (_, index) => ({ ...local, mount: `/m${index}`, mayHang: true }))
   for (let cycle = 0; cycle < 20; cycle++) {
     const sizes = await Promise.all([...dead, local].map(mount => asker.size(mount)))
@@ -213,7 +230,15 @@ test('of file systems that never answer a bounded number is asked, and local one
   expect(asked).toBe(OPEN_QUESTIONS_MAX)
 })
 
-const ROOT = { mount: '/', device: 'x', fstype: 'ext4', isReadonly: false, deviceNumber: '0:1', mayHang: false }
+const ROOT = {
+  mount: '/',
+  device: 'x',
+  fstype: 'ext4',
+  isReadonly: false,
+  isWholeReadonly: false,
+  deviceNumber: '0:1',
+  mayHang: false,
+}
 
 test('what may hang is asked by a child process, with the same numbers', async () => {
   const here = await askStatFs(ROOT)

@@ -227,6 +227,7 @@ const MOUNT = {
   device: '/dev/vda',
   fstype: 'ext4',
   isReadonly: false,
+  isWholeReadonly: false,
   deviceNumber: '254:0',
   mayHang: false,
 }
@@ -409,6 +410,11 @@ test('a sandbox that shows an agent its file systems as read-only does not make 
   const flags = (system: string) =>
     withSystemReadonly(table('ro'), parseMountInfo(system)).map(({ isReadonly }) => isReadonly)
   expect(flags('1 0 254:0 / / rw - ext4 /dev/vda rw\n2 1 254:1 / /srv ro - ext4 /dev/vdb rw')).toEqual([false, true])
-  expect(flags('')).toEqual([true, true])
   expect(flags('1 0 254:9 / / rw - ext4 /dev/vdz rw')).toEqual([true, true])
+  // The first process is hidden: a file system that is read-only itself is, a mount of the sandbox is not.
+  expect(flags('')).toEqual([false, false])
+  const failed = parseMountInfo(
+    '27 1 254:0 / / ro - ext4 /dev/vda ro,errors=remount-ro\n28 27 8:1 / /srv ro - xfs /dev/sda',
+  )
+  expect(withSystemReadonly(failed, []).map(({ isReadonly }) => isReadonly)).toEqual([true, false])
 })
