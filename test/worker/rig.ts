@@ -187,6 +187,7 @@ export class WorkerRig {
           }),
       nowMs: Date.now,
       shardThreadUrl: await bundledThread(new URL('./clocked-shard-thread.ts', import.meta.url)),
+      pauseMs: Number.POSITIVE_INFINITY,
       samplesThreadUrl: new URL(join(root, 'apps/collector/worker/samples/samples-thread.ts'), import.meta.url),
       threads: 2,
       reloadAgentFeeds: null,

@@ -54,9 +54,14 @@ type WorkerDeps = {
   readonly untilIngestPolled?: () => Promise<void>
   /** The checks in force, where ingest is in this process. */
   readonly checksStatus: (() => ChecksStatus) | null
+  /** A pause of the host (`ShardLoopConfig`); 30 s unless the clock of the threads is moved by hand. */
+  readonly pauseMs?: number
   /** Called when the process can no longer do its work and must end. */
   readonly onFailure: (error: Error) => void
 }
+
+/** A loop looks every quarter of a second or more often; agents are lost after 90 s of silence. */
+const PAUSE_MS = 30_000
 
 export type RunningWorker = {
   readonly adminUrl: string
@@ -148,6 +153,7 @@ function startShards(
       snapshotIntervalMs: snapshotIntervalMs(config),
       sweepIntervalMs: Math.min(config['alerting.sweep_interval'], config['alerting.presence_sweep']),
       presenceGraceMinMs: config['alerting.startup_grace_min'],
+      pauseMs: deps.pauseMs ?? PAUSE_MS,
     },
     ...feeds.current,
     attributes: allAttributes(registry),

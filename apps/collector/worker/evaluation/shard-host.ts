@@ -35,9 +35,6 @@ const REDIS_BUS_POLL_MS = 50
 /** A loop over Redis is woken when its partition has entries; this interval is for its sweeps. */
 const REDIS_POLL_MS = 250
 
-/** A loop looks every quarter of a second or more often; agents are lost after 90 s of silence. */
-const PAUSE_MS = 30_000
-
 /** What was known of a shard that another worker has by now. */
 const ENDED_KEPT_MS = 600_000
 
@@ -92,7 +89,6 @@ export class ShardHost {
       partition: 0,
       pollMs,
       seriesSweepIntervalMs: limits.seriesSweepMs,
-      pauseMs: PAUSE_MS,
     }
     const loop = new ShardLoop(config, bus, store, Date.now, this.tell)
     const faults = this.prepare(loop)
@@ -145,7 +141,6 @@ export class ShardHost {
       partition: shard,
       pollMs: REDIS_POLL_MS,
       seriesSweepIntervalMs: limits.seriesSweepMs,
-      pauseMs: PAUSE_MS,
     }
     const loop = new ShardLoop(config, this.redis.bus, opened.store, Date.now, opened.tell)
     const faults = this.prepare(loop)
