@@ -2,13 +2,19 @@
 // state", document 2 "Hub-side alert changes from events"; decisions G-69, G-80, G-94 to G-101). Pure: the caller has
 // dropped repeated and old events, hands in the alerts that can be concerned, and stores what comes out.
 // Which alerts an incident takes in, and what becomes of them at its end: alerts-of-incident.ts.
-import type { AlertEvent } from '../alerting/evaluate/event.ts'
+import type { AlertEvent, SuppressReason } from '../alerting/evaluate/event.ts'
 import type { Severity } from '../alerting/rules/rule.ts'
 import { attach, groupWith, releaseChildren } from './alerts-of-incident.ts'
 
 export const alertStates = ['open', 'acknowledged', 'resolved', 'closed', 'grouped'] as const
 export type AlertState = (typeof alertStates)[number]
 export type AlertType = 'threshold' | 'check' | 'no_data' | 'agent_down' | 'group_down'
+
+/**
+ * Why people were not told of an alert when it opened: its suppression (`suppressed`: one without a reason), or that
+ * it was flapping that opened it.
+ */
+export type HeldBack = SuppressReason | 'suppressed' | 'flapping'
 
 export type Alert = {
   readonly id: string
@@ -39,6 +45,8 @@ export type Alert = {
   readonly lastEventSeq: number
   /** When people were last notified of the alert; null when they never were. */
   readonly notifiedAtMs: number | null
+  /** While nobody was notified: they are to be, once this holds nothing back any more. Null: nobody waits for it. */
+  readonly heldBack: HeldBack | null
   /**
    * People were notified of the alert, but it was resolved under suppression: they have not been notified of the
    * recovery.
@@ -96,6 +104,9 @@ const LOGGED_ONLY = (alertId: string | null): Outcome => ({ changed: [], alertId
 export const isActive = (alert: Alert): boolean =>
   alert.state === 'open' || alert.state === 'acknowledged' || alert.state === 'grouped'
 
+const suppressionOf = (event: AlertEvent): HeldBack | null =>
+  event.suppressed ? (event.suppress_reason ?? 'suppressed') : null
+
 function newAlert(event: AlertEvent, context: EventContext, type: AlertType): Alert {
   return {
     id: context.newId,
@@ -124,6 +135,7 @@ function newAlert(event: AlertEvent, context: EventContext, type: AlertType): Al
     eventCount: 1,
     lastEventSeq: event.seq,
     notifiedAtMs: null,
+    heldBack: suppressionOf(event),
     recoveryUntold: false,
   }
 }
@@ -199,6 +211,7 @@ function applyReminder(book: AlertBook, event: AlertEvent, context: EventContext
     state: 'open',
     resolvedAtMs: null,
     resolvedReason: null,
+    heldBack: suppressionOf(event) ?? book.latest.heldBack,
     recoveryUntold: false,
     lastValue: event.value ?? book.latest.lastValue,
     severity: event.severity,
@@ -214,8 +227,10 @@ function applyFlapping(book: AlertBook, event: AlertEvent, context: EventContext
     return { changed: [after], alertId: after.id, notify: null }
   }
   if (!isEntered) return LOGGED_ONLY(book.latest?.id ?? null)
-  const opened = { ...newAlert(event, context, ruleAlertType(event, context)), flapping: true }
-  return { changed: [opened], alertId: opened.id, notify: null }
+  // No opened event comes before it exits: that it then still is open people are told from what was held back.
+  const opened = newAlert(event, context, ruleAlertType(event, context))
+  const marked: Alert = { ...opened, flapping: true, heldBack: opened.heldBack ?? 'flapping' }
+  return { changed: [marked], alertId: marked.id, notify: null }
 }
 
 function applyAgentDown(book: AlertBook, event: AlertEvent, context: EventContext): Outcome {

@@ -36,6 +36,7 @@ const READ = [
   'eventCount',
   'lastEventSeq',
   'notifiedAt',
+  'heldBack',
   'recoveryUntold',
 ] as const satisfies readonly (keyof Row)[]
 
@@ -79,6 +80,7 @@ export const toAlert = (row: StoredAlert): Alert => ({
   eventCount: row.eventCount,
   lastEventSeq: Number(row.lastEventSeq),
   notifiedAtMs: msOrNull(row.notifiedAt),
+  heldBack: row.heldBack,
   recoveryUntold: row.recoveryUntold,
 })
 
@@ -119,6 +121,7 @@ const toChange = (alert: Alert) => ({
   event_count: alert.eventCount,
   last_event_seq: alert.lastEventSeq,
   notified_at: iso(alert.notifiedAtMs),
+  held_back: alert.heldBack,
   recovery_untold: alert.recoveryUntold,
 })
 
@@ -140,6 +143,7 @@ const CHANGING = {
   event_count: 'integer',
   last_event_seq: 'bigint',
   notified_at: 'timestamptz',
+  held_back: 'text',
   recovery_untold: 'boolean',
 } as const
 
@@ -165,7 +169,8 @@ const update = statementOfRows(
       resolved_reason = x.resolved_reason, last_value = x.last_value, peak_value = x.peak_value, threshold = x.threshold,
       suppressed = x.suppressed, suppress_reason = x.suppress_reason, flapping = x.flapping, group_id = x.group_id,
       group_total = x.group_total, group_member_ids = x.group_member_ids::uuid[], event_count = x.event_count,
-      last_event_seq = x.last_event_seq, notified_at = x.notified_at, recovery_untold = x.recovery_untold,
+      last_event_seq = x.last_event_seq, notified_at = x.notified_at, held_back = x.held_back,
+      recovery_untold = x.recovery_untold,
       -- An alert that opens again waits for somebody anew.
       acknowledged_by = case when a.state in ('resolved', 'acknowledged') and x.state = 'open' then null else a.acknowledged_by end,
       acknowledged_at = case when a.state in ('resolved', 'acknowledged') and x.state = 'open' then null else a.acknowledged_at end
@@ -188,10 +193,10 @@ const insert = statementOfRows(
   rows => sql`
     insert into monitoring_alerts (id, severity, state, resolved_at, resolved_reason, last_value, peak_value, threshold,
       suppressed, suppress_reason, flapping, group_id, group_total, group_member_ids, event_count, last_event_seq,
-      notified_at, recovery_untold, company_id, type, server_id, agent_id, rule_id, rule_key, series_key, labels, opened_at)
+      notified_at, held_back, recovery_untold, company_id, type, server_id, agent_id, rule_id, rule_key, series_key, labels, opened_at)
     select x.id, x.severity, x.state, x.resolved_at, x.resolved_reason, x.last_value, x.peak_value, x.threshold,
       x.suppressed, x.suppress_reason, x.flapping, x.group_id, x.group_total, x.group_member_ids::uuid[], x.event_count,
-      x.last_event_seq, x.notified_at, x.recovery_untold, x.company_id, x.type, x.server_id, x.agent_id, x.rule_id,
+      x.last_event_seq, x.notified_at, x.held_back, x.recovery_untold, x.company_id, x.type, x.server_id, x.agent_id, x.rule_id,
       x.rule_key, x.series_key, x.labels, x.opened_at from ${rows}`,
 )
 

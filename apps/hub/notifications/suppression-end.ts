@@ -1,6 +1,8 @@
-// Notifications when a suppression ends (decision G-101): of an alert that opened suppressed and is still active, once;
-// and of a recovery during a silence when people had been notified of the alert before.
+// Notifications when a suppression ends (decision G-101): of an alert that opened suppressed and is still active, once,
+// whatever its events said since; and of a recovery during a silence when people had been notified of the alert before.
+// So is told what flapping opened and left open (decisions G-99, G-100).
 import { inArray, sql } from 'drizzle-orm'
+import { type Alert, isActive } from '../../../core/lifecycle/alert.ts'
 import { toAlert } from '../alerts/alert-rows.ts'
 import type { Hub } from '../hub-context.ts'
 import { alerts } from '../platform/db/schema.ts'
@@ -17,10 +19,20 @@ const IS_SUPPRESSED_NOW = sql`(
     and ((q.scope->>'all')::boolean or a.server_id = any(q.resolved_server_ids))
     and (cardinality(q.rule_ids) = 0 or a.rule_id = any(q.rule_ids))))`
 
+// `suppressed` alone: alerts that a hub of before `held_back` opened. The states stand in each part for its index.
 const IS_HELD_BACK = sql.raw(`((a.suppressed and a.notified_at is null and a.state in ('open', 'acknowledged'))
+  or (a.held_back is not null and a.notified_at is null and a.state in ('open', 'acknowledged')
+    and not (a.held_back = 'flapping' and a.flapping))
   or a.recovery_untold)`)
 /** The alerts of which suppressions hold something back. */
 export const HELD_BACK = sql`monitoring_alerts a where ${IS_HELD_BACK}`
+
+/** As people are told of it: that it opened suppressed stays so when its last event was not. */
+function asHeldBack(alert: Alert): Alert {
+  const { heldBack } = alert
+  if (alert.suppressed || !isActive(alert) || heldBack === null || heldBack === 'flapping') return alert
+  return { ...alert, suppressed: true, suppressReason: heldBack === 'suppressed' ? null : heldBack }
+}
 
 /** Sends the notifications that suppressions held back and that are due now that these have ended. */
 export async function tellEndedSuppressions(hub: Hub): Promise<void> {
@@ -45,7 +57,7 @@ async function tellSome(hub: Hub): Promise<number> {
         suppress_reason = case when state in ('open', 'acknowledged') then null else suppress_reason end
       where id in ${ids}`)
     const told: Notification[] = rows.map(row => {
-      const alert = toAlert(row)
+      const alert = asHeldBack(toAlert(row))
       const isOver = alert.state === 'resolved'
       if (alert.type === 'agent_down') return { type: isOver ? 'agent.up' : 'agent.down', alert }
       if (alert.type === 'group_down') return { type: isOver ? 'group_resolved' : 'group_down', alert }

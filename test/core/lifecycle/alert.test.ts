@@ -55,6 +55,7 @@ const alert = (more: Partial<Alert> = {}): Alert => ({
   eventCount: 1,
   lastEventSeq: 0,
   notifiedAtMs: NOW - 60_000,
+  heldBack: null,
   recoveryUntold: false,
   ...more,
 })
@@ -174,6 +175,20 @@ describe('rule alerts', () => {
       alertId: null,
       notify: null,
     })
+  })
+
+  test('[HAL-036] [HAL-043] what was held back at its opening stays so, whatever its events say, until people are told', () => {
+    const silenced = { suppressed: true, suppress_reason: 'silence' } as const
+    const opened = apply(book(), event('alert.opened', silenced)).changed[0]!
+    const flapping = apply(book({ active: opened }), event('alert.flapping', { reason: 'entered' }))
+    expect(flapping.changed[0]).toMatchObject({ suppressed: false, notifiedAtMs: null, heldBack: 'silence' })
+    expect(flapping.notify).toBeNull()
+    expect(apply(book(), event('alert.opened', { suppressed: true })).changed[0]?.heldBack).toBe('suppressed')
+    expect(apply(book(), event('alert.opened')).changed[0]?.heldBack).toBeNull()
+    const entered = event('alert.flapping', { reason: 'entered' })
+    expect(apply(book({ latest: alert({ state: 'closed' }) }), entered).changed[0]?.heldBack).toBe('flapping')
+    const inSilence = event('alert.flapping', { reason: 'entered', ...silenced })
+    expect(apply(book(), inSilence).changed[0]?.heldBack).toBe('silence')
   })
 
   test('[HAL-035] closing events without an active alert are logged only', () => {

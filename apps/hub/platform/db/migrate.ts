@@ -79,6 +79,7 @@ import addressText from '../../../../sql/hub/0104_address_text.sql' with { type:
 import partsNoted from '../../../../sql/hub/0105_parts_noted.sql' with { type: 'text' }
 import securityExportAttempts from '../../../../sql/hub/0106_security_export_attempts.sql' with { type: 'text' }
 import secondFactors from '../../../../sql/hub/0107_second_factors.sql' with { type: 'text' }
+import alertsHeldBack from '../../../../sql/hub/0108_alerts_held_back.sql' with { type: 'text' }
 import { isHeard } from './silence.ts'
 
 type Migration = { readonly number: number; readonly name: string; readonly sql: string }
@@ -161,6 +162,7 @@ export const migrations: readonly Migration[] = [
   { number: 105, name: 'parts_noted', sql: partsNoted },
   { number: 106, name: 'security_export_attempts', sql: securityExportAttempts },
   { number: 107, name: 'second_factors', sql: secondFactors },
+  { number: 108, name: 'alerts_held_back', sql: alertsHeldBack },
 ]
 
 /** A load balancer gives up on a question that takes longer, and would not be told what is wrong. */

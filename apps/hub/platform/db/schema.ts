@@ -15,7 +15,7 @@ import {
 import type { RawMatchers } from '../../../../core/alerting/rules/matchers.ts'
 import type { NoDataMode, Operator, RuleKind, RuleScope, Severity } from '../../../../core/alerting/rules/rule.ts'
 import type { AgentState } from '../../../../core/lifecycle/agent.ts'
-import type { AlertState, AlertType } from '../../../../core/lifecycle/alert.ts'
+import type { AlertState, AlertType, HeldBack } from '../../../../core/lifecycle/alert.ts'
 import type { Recurrence } from '../../../../core/lifecycle/silence-windows.ts'
 
 const at = (name: string) => timestamp(name, { withTimezone: true, precision: 3, mode: 'date' })
@@ -225,6 +225,7 @@ export const alerts = pgTable('monitoring_alerts', {
   eventCount: integer('event_count').notNull().default(0),
   lastEventSeq: version('last_event_seq').notNull().default(0),
   notifiedAt: at('notified_at'),
+  heldBack: text('held_back').$type<HeldBack>(),
   recoveryUntold: boolean('recovery_untold').notNull().default(false),
   createdAt: at('created_at').notNull().defaultNow(),
 })
