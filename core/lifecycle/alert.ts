@@ -162,7 +162,8 @@ function resolved(alert: Alert, event: AlertEvent, reason: string, type: NotifyT
   const after: Alert = {
     ...withEvent(alert, event),
     state: 'resolved',
-    resolvedAtMs: Date.parse(event.occurred_at),
+    // A sample of before the opening can end it.
+    resolvedAtMs: Math.max(alert.openedAtMs, Date.parse(event.occurred_at)),
     resolvedReason: reason,
     lastValue: event.value ?? alert.lastValue,
     peakValue: event.peak_value ?? alert.peakValue,

@@ -9,6 +9,7 @@ type GroupedAlert = {
   readonly state: 'open' | 'acknowledged' | 'resolved' | 'closed' | 'grouped'
   readonly groupId: string | null
   readonly groupMemberIds: readonly string[] | null
+  readonly openedAtMs: number
   readonly resolvedAtMs: number | null
   readonly resolvedReason: string | null
 }
@@ -39,7 +40,8 @@ export function releaseChildren<A extends GroupedAlert>(
   return children.map(child => {
     const next = groupWith(others, child.serverId)
     if (next) return { ...child, groupId: next.id }
-    return { ...child, state: 'resolved', resolvedAtMs: atMs, resolvedReason: 'group_resolved', groupId: null }
+    const resolvedAtMs = Math.max(child.openedAtMs, atMs)
+    return { ...child, state: 'resolved', resolvedAtMs, resolvedReason: 'group_resolved', groupId: null }
   })
 }
 

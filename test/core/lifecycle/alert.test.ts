@@ -142,6 +142,12 @@ describe('rule alerts', () => {
       expect(end(alert(), { reason }).changed[0]?.resolvedReason).toBe(reason)
   })
 
+  test('[HAL-038] an alert that an older sample ends is not over before it opened', () => {
+    const active = alert({ openedAtMs: AT_MS + 5000 })
+    const { changed } = apply(book({ active }), event('alert.resolved', { reason: 'recovered', duration_seconds: 0 }))
+    expect(changed[0]).toMatchObject({ state: 'resolved', openedAtMs: AT_MS + 5000, resolvedAtMs: AT_MS + 5000 })
+  })
+
   test('[HAL-049] [HAL-030] a reminder re-opens what was lost and leaves alone what was closed by hand', () => {
     const resolved = alert({ state: 'resolved', resolvedAtMs: NOW, resolvedReason: 'recovered' })
     expect(apply(book({ latest: resolved }), event('alert.reminder'))).toMatchObject({
@@ -297,6 +303,13 @@ describe('agents and groups', () => {
       ['down-s2', 'grouped', null, 'g2'],
     ])
     expect(notify?.type).toBe('group_resolved')
+  })
+
+  test('[HAL-048] a child is not over before it opened', () => {
+    const late = down('s1', { state: 'grouped', groupId: 'g1', openedAtMs: AT_MS + 5000 })
+    const view = book({ active: group(), groups: [group()], childrenOf: () => [late] })
+    const { changed } = apply(view, event('group_resolved', { reason: 'recovered', member_server_ids: [] }))
+    expect(changed[1]).toMatchObject({ state: 'resolved', resolvedAtMs: AT_MS + 5000 })
   })
 
   test('[HAL-040] agent.up resolves a grouped child without telling, a lone alert with', () => {
