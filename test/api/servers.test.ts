@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { faultsHeader, faultsText } from '../../core/admin-api/envelope.ts'
 import { AdminListener } from './admin-listener.ts'
+import { alertEvent, notificationsIdle } from './alert-event.ts'
 import { type Json, type Tenant, TestHub, until } from './hub-harness.ts'
 
 type Collector = Awaited<ReturnType<TestHub['collector']>>
@@ -223,6 +224,34 @@ describe('agents', () => {
     expect((await remove(manager)).status).toBe(403)
     expect((await remove(deleter)).status).toBe(204)
     expect((await tenant.call('GET', `/monitoring/agents/${agentId}`)).status).toBe(404)
+  })
+
+  test('[HAG-010] [HAL-039] the loss of a server whose agent moves away ends with the move, and people are told of no recovery', async () => {
+    const own = await hub.tenant()
+    const [from, to] = [await server({}, own), await server({}, own)]
+    const agentId = await agentOn(from.id, from.id, own)
+    const down = (id: string) =>
+      alertEvent(own, id, 'agent.down', { rule_id: 'agent_down', series_key: `agent:${agentId}`, severity: 'critical' })
+    await collector.call('POST', '/events', { events: [down(from.id), alertEvent(own, from.id, 'alert.opened')] })
+    const alerts = async () => {
+      const { data } = (await own.call('GET', `/monitoring/alerts?server_id=${from.id}`)).body
+      return Object.fromEntries(data.map((alert: Json) => [alert.type, [alert.state, alert.resolved_reason]]))
+    }
+    const reassign = (server_id: string) => own.call('POST', `/monitoring/agents/${agentId}/reassign`, { server_id })
+    // Where it is already, nothing has come back.
+    expect((await reassign(from.id)).status).toBe(200)
+    expect(await alerts()).toEqual({ agent_down: ['open', null], threshold: ['open', null] })
+    expect((await reassign(to.id)).status).toBe(200)
+    // Alerts of rules are ended by the collector.
+    expect(await alerts()).toEqual({ agent_down: ['resolved', 'out_of_scope'], threshold: ['open', null] })
+    // The loss of the new server is an alert of its own, which stays.
+    await collector.call('POST', '/events', { events: [down(to.id)] })
+    expect((await reassign(to.id)).status).toBe(200)
+    const { data } = (await own.call('GET', `/monitoring/alerts?server_id=${to.id}`)).body
+    expect(data.map((alert: Json) => [alert.type, alert.state])).toEqual([['agent_down', 'open']])
+    await notificationsIdle(hub)
+    const told = (await own.call('GET', '/notifications')).body.data.map((item: Json) => item.type)
+    expect(told.toSorted()).toEqual(['agent.down', 'agent.down', 'alert.opened'])
   })
 })
 

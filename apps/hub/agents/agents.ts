@@ -21,6 +21,24 @@ export async function touchAgents(hub: Hub, tx: Tx, agentIds: readonly string[])
   await pushAgents(hub, tx, agentIds)
 }
 
+/**
+ * Ends the agent.down alerts of agents on servers for which they report no more; `newServerId`: where they report from
+ * now on. Nobody is told: no server has come back.
+ */
+async function endLosses(
+  tx: Tx,
+  agentIds: readonly string[],
+  newServerId: string | null,
+  reason: 'agent_revoked' | 'out_of_scope',
+  nowIso: string,
+): Promise<void> {
+  await tx.db.execute(sql`
+    update monitoring_alerts set state = 'resolved', resolved_at = greatest(opened_at, ${nowIso}::timestamptz),
+      resolved_reason = ${reason}, group_id = null
+    where agent_id = any(${uuidList(agentIds)}::uuid[]) and type = 'agent_down' and state in ('open', 'acknowledged', 'grouped')
+      and server_id is distinct from ${newServerId}::uuid`)
+}
+
 /** Revokes agents for good, resolves their agent.down alerts (decision G-48) and tells the collectors. */
 export async function revokeAgents(hub: Hub, tx: Tx, ids: readonly string[], reason: string): Promise<string[]> {
   if (ids.length === 0) return []
@@ -30,9 +48,7 @@ export async function revokeAgents(hub: Hub, tx: Tx, ids: readonly string[], rea
       version = version + 1 where id = any(${uuidList(ids)}::uuid[]) and state <> 'revoked' returning id`)
   const revoked = rows.map(row => row.id)
   if (revoked.length === 0) return []
-  await tx.db.execute(sql`
-    update monitoring_alerts set state = 'resolved', resolved_at = ${nowIso}, resolved_reason = 'agent_revoked', group_id = null
-    where agent_id = any(${uuidList(revoked)}::uuid[]) and type = 'agent_down' and state in ('open', 'acknowledged', 'grouped')`)
+  await endLosses(tx, revoked, null, 'agent_revoked', nowIso)
   tx.touch('agents', revoked)
   await pushAgents(hub, tx, revoked)
   return revoked
@@ -59,7 +75,11 @@ export async function revokeAgent(context: RouteContext, id: string, reason: str
   })
 }
 
-/** Moves an agent to another server of the company; a pending one becomes active when that server is approved. */
+/**
+ * Moves an agent to another server of the company; a pending one becomes active when that server is approved. The loss
+ * of its former server, if it is down, ends with the reason for which the collector ends that server's other alerts
+ * (decision G-48): nothing is expected of it any more.
+ */
 export async function reassignAgent(context: RouteContext, id: string, serverId: string): Promise<AgentRow> {
   const { hub, companyId } = context
   return inTransaction(hub.database.db, async tx => {
@@ -76,6 +96,7 @@ export async function reassignAgent(context: RouteContext, id: string, serverId:
     if (others.length > 0) throw invalidField('server_id', 'server_has_agent')
     const state: AgentState = server.status === 'draft' ? before.agent.state : 'active'
     await tx.db.update(agents).set({ serverId, state }).where(eq(agents.id, id))
+    await endLosses(tx, [id], serverId, 'out_of_scope', new Date(hub.now()).toISOString())
     await touchAgents(hub, tx, [id])
     await auditRequest(
       tx,
