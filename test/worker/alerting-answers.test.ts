@@ -92,6 +92,20 @@ test('a stale sample, a gap, a silence of the series: why it did not open', () =
   )
 })
 
+test('[NOD-001] a wait or an alert that silence has ended: that no sample comes, not that its rule has changed', () => {
+  const silent = (rule: Parameters<typeof ruleRecord>[0]) => {
+    const evaluation = evaluationWith([ruleRecord(rule)])
+    send(evaluation, START_MS, { [CPU]: 95, [DISK]: 1 }, [CPU, DISK])
+    send(evaluation, START_MS + 301_000, { [DISK]: 1 })
+    sweepStates(evaluation, 0, evaluation.states.end, START_MS + 302_000)
+    expect(answer(evaluation, START_MS + 302_000).series[0]).toMatchObject({ state: 'ok', since: null })
+    return decision(evaluation, START_MS + 302_000)
+  }
+  const words = '95 > 90 held at the last sample, but its series has fallen silent: the next sample decides'
+  expect(silent({ for_seconds: 600 })).toBe(`${words}; no sample for 302 s (no_data: ignore)`)
+  expect(silent({ no_data: 'resolve' })).toBe(`${words}; no sample for 302 s (no_data: resolve)`)
+})
+
 test('opened by silence, and a lost agent: which of them it is', () => {
   const evaluation = evaluationWith([ruleRecord({ no_data: 'alert' })])
   send(evaluation, START_MS, { [CPU]: 10, [DISK]: 1 }, [CPU, DISK])

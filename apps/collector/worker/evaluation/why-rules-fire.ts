@@ -105,14 +105,20 @@ function seriesAlerting(evaluation: EvaluationState, server: ServerSeries, row: 
     flapping: evaluation.flapping.get(row)?.isFlapping === true,
     no_data: (states.flags[row]! & FLAG_NO_DATA) !== 0,
     suppressed_by: suppressedBy,
-    decision: [decision(evaluation, row, rule), ...circumstances(evaluation, row, rule, nowMs)].join('; '),
+    decision: [decision(evaluation, row, rule, nowMs), ...circumstances(evaluation, row, rule, nowMs)].join('; '),
   }
 }
 
 const SINCE_CHANGE = 'since the rule or its alert has changed: the next sample decides'
 
+/** For how long no sample of the series came; null while that is no silence. */
+function silenceMs({ states, settings }: EvaluationState, row: number, nowMs: number): number | null {
+  const silentMs = nowMs - states.lastReceivedMs[row]!
+  return silentMs > settings.noDataAfterMs ? silentMs : null
+}
+
 /** The last decision in words. */
-function decision(evaluation: EvaluationState, row: number, rule: EvaluatedRule): string {
+function decision(evaluation: EvaluationState, row: number, rule: EvaluatedRule, nowMs: number): string {
   const { states } = evaluation
   const { compiled } = rule
   const value = states.lastValue[row]!
@@ -125,8 +131,13 @@ function decision(evaluation: EvaluationState, row: number, rule: EvaluatedRule)
     if (heldMs < compiled.forMs) return `${condition} for ${seconds(heldMs)} s of ${seconds(compiled.forMs)} s`
     return `${condition} for ${seconds(heldMs)} s, but the sample was stale: more than ${seconds(rule.staleMs)} s older than the newest of its series; opens with the next one that is not`
   }
-  if (states.phase[row] !== FIRING)
-    return isViolating ? `${condition} holds ${SINCE_CHANGE}` : `${condition} does not hold`
+  if (states.phase[row] !== FIRING) {
+    if (!isViolating) return `${condition} does not hold`
+    // A wait and an alert end by silence too; `circumstances` says for how long it lasts.
+    return silenceMs(evaluation, row, nowMs) === null
+      ? `${condition} holds ${SINCE_CHANGE}`
+      : `${condition} held at the last sample, but its series has fallen silent: the next sample decides`
+  }
   if ((states.flags[row]! & FLAG_NO_DATA) !== 0) return 'open because the series is silent'
   if (isViolating) return `open: ${condition} holds`
   const { recoverThreshold } = compiled
@@ -141,8 +152,8 @@ function circumstances(evaluation: EvaluationState, row: number, rule: Evaluated
   const { states, settings } = evaluation
   const server = evaluation.servers[states.server[row]!]!
   const words: string[] = []
-  const silentMs = nowMs - states.lastReceivedMs[row]!
-  if (silentMs > settings.noDataAfterMs) {
+  const silentMs = silenceMs(evaluation, row, nowMs)
+  if (silentMs !== null) {
     const gap = states.phase[row] === PENDING ? ', a gap that begins the wait anew' : ''
     words.push(`no sample for ${seconds(silentMs)} s${gap} (no_data: ${rule.compiled.noData})`)
   }
