@@ -20,6 +20,7 @@ import { type AgentState, StatusReport } from './state/status.ts'
 import { CollectorClient } from './transport/collector-client.ts'
 import { forgetMove, readMove } from './transport/collector-move.ts'
 import { enroll } from './transport/enroll.ts'
+import { TOKEN_UNSAVED } from './transport/token-in-use.ts'
 import { Installation } from './update/installation.ts'
 import { type OwnTrial, ownTrial, tryStagedVersion } from './update/run-update-trial.ts'
 
@@ -284,19 +285,28 @@ class Agent implements RunningAgent {
     return null
   }
 
-  /** Keeps a new identity; what another identity left behind belongs to another tenant, perhaps. */
+  /**
+   * Keeps a new identity, before all else: its licence is spent. What another identity left behind belongs to another
+   * tenant, perhaps. Returns whether the disk took the token; where it did not, the session tries again.
+   */
   #adopt(identity: Identity, config: AgentConfig | null): boolean {
-    const { dir, settings, log } = this.#parts
-    settings.forget()
-    new ScanStore(dir).forgetRemote()
-    new BatchBuffer(dir.bufferPath(), settings.current.bufferBytesMax, log).clear()
-    let isSaved = true
-    try {
-      writeIdentity(dir, identity)
-    } catch (error) {
-      isSaved = false
-      log.error({ error: error instanceof Error ? error.message : String(error) }, 'cannot store the token yet')
+    const { dir, settings, status, log } = this.#parts
+    const tryTo = (what: string, act: () => void): boolean => {
+      try {
+        act()
+        return true
+      } catch (error) {
+        log.error({ error: error instanceof Error ? error.message : String(error) }, `cannot ${what}`)
+        return false
+      }
     }
+    const isSaved = tryTo('store the token yet', () => writeIdentity(dir, identity))
+    status.warn('token', isSaved ? [] : [TOKEN_UNSAVED])
+    tryTo('forget the former configuration', () => settings.forget())
+    tryTo('forget the former scan host', () => new ScanStore(dir).forgetRemote())
+    tryTo('forget the former batches', () => {
+      new BatchBuffer(dir.bufferPath(), settings.current.bufferBytesMax, log).clear()
+    })
     if (config) settings.take(config)
     return isSaved
   }

@@ -7,13 +7,14 @@ import { isObject } from '../../core/json-object.ts'
 import { replaceFile } from '../files/replace-file.ts'
 import { checkReadyFile } from '../process/executable.ts'
 import { type RunningAgent, startAgent } from './agent.ts'
+import { systemClock } from './clock.ts'
 import { HostFiles, linuxRoots } from './collectors/host-files.ts'
 import { type AgentOptions, agentVersion, DEFAULT_CONFIG_FILE, loadAgentOptions, runFaults } from './config.ts'
 import { install } from './install.ts'
 import { runScanCommand, type ScanCommand } from './scan/scan-command.ts'
 import { readScanStatus } from './scan/scan-status.ts'
 import { ScanStore } from './scan/scan-store.ts'
-import { writeIdentity } from './state/identity.ts'
+import { type Identity, writeIdentity } from './state/identity.ts'
 import { StateDir } from './state/state-dir.ts'
 import { StateLock } from './state/state-lock.ts'
 import { readStatus } from './state/status.ts'
@@ -124,6 +125,32 @@ function readLicense(flags: { license?: string }): string | undefined {
   return flags.license
 }
 
+const KEEP_AGAIN_MS = 1_000
+
+/** Keeps a new identity, however long the disk refuses it: its licence is spent, and its token is issued only once. */
+async function keepIdentity(dir: StateDir, identity: Identity): Promise<void> {
+  for (let failures = 0; ; failures++) {
+    try {
+      writeIdentity(dir, identity)
+      return
+    } catch (error) {
+      if (failures === 0) {
+        complain(`enrolled, but the token cannot be kept: ${messageOf(error)}`)
+        complain(`make room in ${dir.path}: it is tried every second, and is lost when this command is ended before`)
+      }
+    }
+    await systemClock.sleep(KEEP_AGAIN_MS, new AbortController().signal)
+  }
+}
+
+/** These belong to whoever was enrolled here before. */
+function forgetFormer(dir: StateDir): void {
+  forgetMove(dir)
+  dir.remove('config')
+  new ScanStore(dir).forgetRemote()
+  dir.clearBuffer()
+}
+
 async function enrollOnce(flags: EnrollFlags): Promise<void> {
   const options = loadOrExit(flags, { license: readLicense(flags), license_file: flags.licenseFile })
   const { license, collectorUrl, caPem, stateDir } = options
@@ -151,12 +178,13 @@ async function enrollOnce(flags: EnrollFlags): Promise<void> {
       complain(outcome.kind === 'later' ? `${outcome.message}; try again later` : outcome.message)
       process.exit(1)
     }
-    writeIdentity(dir, outcome.identity)
-    forgetMove(dir)
-    // These belong to whoever was enrolled here before.
-    dir.remove('config')
-    new ScanStore(dir).forgetRemote()
-    dir.clearBuffer()
+    await keepIdentity(dir, outcome.identity)
+    try {
+      forgetFormer(dir)
+    } catch (error) {
+      complain(`enrolled, but what the former agent left in ${dir.path} cannot be removed: ${messageOf(error)}`)
+      process.exit(1)
+    }
     lock.release()
     say(`enrolled as agent ${outcome.identity.agentId}`)
   } catch (error) {

@@ -75,7 +75,11 @@ export class Session {
       this.stop()
     }
     this.#updater = new Updater({ ...parts, client, token: this.#token, onStaged })
-    this.#credentials = new Credentials({ dir, clock, log, renewPeriodMs: options.renewPeriodMs }, identity, isSaved)
+    this.#credentials = new Credentials(
+      { dir, clock, log, status, renewPeriodMs: options.renewPeriodMs },
+      identity,
+      isSaved,
+    )
     this.#buffer = new BatchBuffer(dir.bufferPath(), settings.current.bufferBytesMax, log)
     const seq = new SeqCounter(dir)
     this.#sender = new Sender({ client, buffer: this.#buffer, seq, settings, status, clock, log, token: this.#token })
@@ -101,6 +105,8 @@ export class Session {
       // A lane that failed takes the other one along.
       this.stop()
       await Promise.allSettled(lanes)
+      // The last chance of a token that the disk did not take before.
+      this.#credentials.keep()
     }
     return this.#stagedVersion
   }

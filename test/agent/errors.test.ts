@@ -1,12 +1,12 @@
 // What the running agent does with every row of the error table (document 3 "Errors").
 import { expect, test } from 'bun:test'
-import { readdirSync } from 'node:fs'
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable, type Transform } from 'node:stream'
 import { createGzip, createZstdCompress, gzipSync, type ZstdOptions, zstdCompressSync } from 'node:zlib'
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { AgentConfigSchema, MetricsBatchSchema } from '../../proto/gen/svc/agent/v1/agent_pb.ts'
-import { protocolError } from './peer.ts'
+import { FIRST_TOKEN, protocolError } from './peer.ts'
 import { type Rig, withRig } from './rig.ts'
 
 const buffered = (rig: Rig): string[] => readdirSync(join(rig.stateDir, 'buffer'))
@@ -376,6 +376,39 @@ for (const [status, code] of [
       expect(rig.peer.seen.length).toBe(1)
     }))
 }
+
+test('a state directory without a place for batches is told before the licence is spent, and mended without a restart', () =>
+  withRig(async rig => {
+    writeFileSync(join(rig.stateDir, 'buffer'), '')
+    const agent = await rig.start()
+    await rig.clock.idle(1)
+    expect(String(rig.status().last_error)).toContain('cannot keep a token in the state directory')
+    expect(rig.peer.seen).toEqual([])
+    rmSync(join(rig.stateDir, 'buffer'))
+    await rig.clock.runUntil(() => rig.peer.enrollments.length > 0, 'an enrollment', 600_000, 1)
+    expect(await agent.enrolled).toBe(rig.peer.agentId)
+  }))
+
+for (const isStopped of [false, true])
+  test(`a token that the disk refuses once the licence is spent is used, told, and kept ${isStopped ? 'at the stop' : 'as soon as it can be'}`, () =>
+    withRig(async rig => {
+      const blocked = join(rig.stateDir, 'token.tmp')
+      rig.peer.always('POST /enroll', () => {
+        mkdirSync(blocked)
+        return null
+      })
+      const agent = await rig.start()
+      await untilSends(rig, 1)
+      expect(agent.state).toBe('online')
+      expect(rig.status().warnings).toEqual([expect.stringContaining('does not take the token')])
+      expect(rig.logged).not.toContain(FIRST_TOKEN)
+      rmSync(blocked, { recursive: true })
+      if (isStopped) await agent.stop()
+      else await untilSends(rig, 4)
+      expect(rig.file('token')).toContain(FIRST_TOKEN)
+      if (!isStopped) expect(rig.status().warnings).toEqual([])
+      expect(rig.peer.enrollments.length).toBe(1)
+    }))
 
 test('an enrollment that meets 503 or 429 is tried again with backoff', () =>
   withRig(async rig => {

@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import {
   existsSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -141,6 +142,61 @@ test(
       expect(refused.err).toContain(code)
     }
     expect(peer.of('POST /enroll').length).toBe(2)
+  },
+  DEADLINE_MS,
+)
+
+/** What a shell runs the agent in when no file may grow by a byte: names can still be made, as on a full disk. */
+const WITHOUT_ROOM = ['sh', '-c', 'trap \'\' XFSZ; ulimit -f 0; exec "$@"', 'sh']
+
+test(
+  'on a full disk agent enroll and agent run leave the licence unspent',
+  async () => {
+    const args = ['--license', 'lic_x', '--collector-url', peer.url, '--state-dir', stateDir()]
+    const refused = Bun.spawn([...WITHOUT_ROOM, ...commandOf('agent'), 'enroll', ...args], {
+      stdout: 'ignore',
+      stderr: 'pipe',
+    })
+    running.push(refused)
+    expect(await new Response(refused.stderr).text()).toContain('cannot keep a token in the state directory')
+    expect(await refused.exited).toBe(1)
+    const waiting = Bun.spawn([...WITHOUT_ROOM, ...commandOf('agent'), 'run', '--config', configFile()], {
+      stdout: 'pipe',
+      stderr: 'ignore',
+    })
+    running.push(waiting)
+    let said = ''
+    for await (const part of waiting.stdout) {
+      said += new TextDecoder().decode(part)
+      if (said.includes('not enrolled yet')) break
+    }
+    expect(said).toContain('cannot keep a token in the state directory')
+    expect(peer.seen).toEqual([])
+    expect(readdirSync(stateDir())).not.toContain('probe')
+  },
+  DEADLINE_MS,
+)
+
+test(
+  'a token that the disk refuses once the licence is spent is tried again by agent enroll, and said',
+  async () => {
+    const blocked = join(stateDir(), 'token.tmp')
+    peer.always('POST /enroll', () => {
+      mkdirSync(blocked)
+      return null
+    })
+    const args = ['--license', 'lic_x', '--collector-url', peer.url, '--state-dir', stateDir()]
+    const child = Bun.spawn([...commandOf('agent'), 'enroll', ...args], { stdout: 'pipe', stderr: 'pipe' })
+    running.push(child)
+    let said = ''
+    for await (const part of child.stderr) {
+      said += new TextDecoder().decode(part)
+      if (said.includes('make room')) rmSync(blocked, { recursive: true })
+    }
+    expect(said).toContain('the token cannot be kept')
+    expect(await child.exited).toBe(0)
+    expect(readFileSync(join(stateDir(), 'token'), 'utf8')).toContain(peer.agentId)
+    expect(peer.enrollments.length).toBe(1)
   },
   DEADLINE_MS,
 )

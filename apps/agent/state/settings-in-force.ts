@@ -68,13 +68,13 @@ export class SettingsInForce {
 
   /** Drops the remote configuration of an earlier agent identity. */
   forget(): void {
-    this.#dir.remove(FILE)
     this.#current = this.#options.settings
     this.appliedEtag = ''
     this.heldEtag = ''
     this.offeredCollectorUrl = ''
     this.offeredScan = null
     this.#publish()
+    this.#dir.remove(FILE)
   }
 
   #merge(config: AgentConfig): boolean {

@@ -77,14 +77,21 @@ function enrolled(reply: Reply, license: string, context: EnrollmentContext): En
   }
 }
 
+/** As much as an enrollment has to keep, with room to spare: an empty file would take no block of a full disk. */
+const PROBE_BYTES = 16 * 1024
+
 /**
- * Why a token could not be stored; null when it can. Checked before the licence is used, since a token is issued only
- * once.
+ * Why a token could not be stored; null when it can, and the folders are there. Checked before the licence is used,
+ * since a token is issued only once.
  */
 function storageFault(dir: StateDir): string | null {
   try {
-    dir.write('probe', '', true)
-    dir.remove('probe')
+    dir.bufferPath()
+    try {
+      dir.write('probe', '-'.repeat(PROBE_BYTES), true)
+    } finally {
+      dir.remove('probe')
+    }
     return null
   } catch (error) {
     return `cannot keep a token in the state directory: ${error instanceof Error ? error.message : String(error)}`

@@ -8,16 +8,21 @@ import { RenewResponseSchema } from '../../../proto/gen/svc/agent/v1/agent_pb.ts
 import type { Clock } from '../clock.ts'
 import { type Identity, isAgentToken, writeIdentity } from '../state/identity.ts'
 import type { StateDir } from '../state/state-dir.ts'
+import type { StatusReport } from '../state/status.ts'
 import type { CollectorClient } from './collector-client.ts'
 import type { TaskResult } from './uplink.ts'
 
 const HOUR_MS = 3_600_000
-const SAVE_AGAIN_MS = 300_000
+/** As long as a token is in memory only, a restart loses it, and the licence is spent. */
+const SAVE_AGAIN_MS = 60_000
+export const TOKEN_UNSAVED =
+  'the state directory does not take the token, which a restart would lose: make room there and leave the agent running'
 
 export class Credentials {
   readonly #dir: StateDir
   readonly #clock: Clock
   readonly #log: Logger
+  readonly #status: StatusReport
   readonly #renewPeriodMs: number
   #identity: Identity
   #isSaved: boolean
@@ -25,13 +30,14 @@ export class Credentials {
 
   /** `isSaved` is false for an identity that could not be written yet. */
   constructor(
-    parts: { dir: StateDir; clock: Clock; log: Logger; renewPeriodMs: number },
+    parts: { dir: StateDir; clock: Clock; log: Logger; status: StatusReport; renewPeriodMs: number },
     identity: Identity,
     isSaved: boolean,
   ) {
     this.#dir = parts.dir
     this.#clock = parts.clock
     this.#log = parts.log
+    this.#status = parts.status
     this.#renewPeriodMs = parts.renewPeriodMs
     this.#identity = identity
     this.#isSaved = isSaved
@@ -48,12 +54,19 @@ export class Credentials {
   /** Keeps for the next start that the collector revoked this agent. */
   markRevoked(): void {
     this.#identity = { ...this.#identity, isRevoked: true }
-    this.#save(this.#identity)
+    this.#isSaved = this.#save(this.#identity)
+  }
+
+  /** Puts a token on the disk that is in memory only; nothing where it is there already. */
+  keep(): void {
+    if (this.#isSaved) return
+    this.#isSaved = this.#save(this.#identity)
+    if (this.#isSaved) this.#status.warn('token', [])
   }
 
   /** Renews the token when it is due; else returns when to check again. */
   async renewWhenDue(client: CollectorClient): Promise<TaskResult> {
-    if (!this.#isSaved) this.#isSaved = this.#save(this.#identity)
+    this.keep()
     if (!this.#isSaved) return this.#again(SAVE_AGAIN_MS)
     const { issuedAtMs, agentId, token } = this.#identity
     const waitMs = renewalDueAtMs(issuedAtMs, this.#renewPeriodMs, agentId) - this.#clock.now()
