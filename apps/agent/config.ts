@@ -1,6 +1,5 @@
 // The agent's configuration: its keys, and what of files and environment becomes the options of a run. The only file of
 // the agent that reads them.
-import { createPublicKey } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Check, parseCheck, type RawCheck } from '../../core/agent/check.ts'
@@ -24,6 +23,7 @@ import packageFile from '../../package.json' with { type: 'json' }
 import { authorityFaults } from '../process/certificate-files.ts'
 import { parseConfig } from '../process/config-file.ts'
 import { collectorUrlFault } from './transport/collector-address.ts'
+import { isReleaseKey, RELEASE_KEY_WANTED } from './update/signature.ts'
 
 /** Set by the build of a release; absent when run from source. */
 declare const SVC_BUILD_VERSION: string | undefined
@@ -176,18 +176,9 @@ function readAuthority(config: { readonly 'tls.ca_file': string | null }, faults
 /** The public key of releases; a fault when the file holds anything but an Ed25519 key. */
 function readReleaseKey(path: string | null, faults: ConfigFault[]): string | null {
   const pem = readPem('update.public_key_file', path, faults)
-  if (pem === null) return null
-  try {
-    // A private key would pass for its public half, and has no place on this host.
-    if (!pem.includes('PRIVATE KEY') && createPublicKey(pem).asymmetricKeyType === 'ed25519') return pem
-  } catch {
-    // Told below, without what the file holds.
-  }
-  faults.push({
-    key: 'update.public_key_file',
-    value: path ?? '',
-    message: 'must hold an Ed25519 public key in PEM form',
-  })
+  if (pem === null || isReleaseKey(pem)) return pem
+  // Without what the file holds.
+  faults.push({ key: 'update.public_key_file', value: path ?? '', message: RELEASE_KEY_WANTED })
   return null
 }
 

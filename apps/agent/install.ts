@@ -6,7 +6,10 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, s
 import { dirname, join } from 'node:path'
 import { parseDocument } from 'yaml'
 import { ensureFolder, type FileOwner, replaceFile, writeNewFile } from '../files/replace-file.ts'
+import { authorityFaults } from '../process/certificate-files.ts'
+import { describeFault } from '../process/config-file.ts'
 import { collectorUrlFault } from './transport/collector-address.ts'
+import { hasPrivateKey, isReleaseKey, RELEASE_KEY_WANTED } from './update/signature.ts'
 
 const USER = 'svc-agent'
 const SERVICE = 'svc-agent.service'
@@ -141,16 +144,30 @@ function completed(text: string, wanted: Wanted, say: (line: string) => void): s
   return isChanged ? document.toString() : null
 }
 
+/** What everybody on the host may read; null where it is not ordered. Throws on a file that holds anything else. */
+function publicFiles({ caFile, releaseKeyFile }: InstallOrder): { ca: string | null; releaseKey: string | null } {
+  const [fault] = authorityFaults({ '--ca-file': caFile }, '--ca-file')
+  if (fault !== undefined) throw new Error(describeFault(fault))
+  const ca = caFile === null ? null : readFileSync(caFile, 'utf8')
+  if (ca !== null && hasPrivateKey(ca)) throw new Error(`--ca-file = ${caFile} holds a private key: give certificates`)
+  const releaseKey = releaseKeyFile === null ? null : readFileSync(releaseKeyFile, 'utf8')
+  if (releaseKey !== null && !isReleaseKey(releaseKey))
+    throw new Error(`--release-key-file = ${releaseKeyFile} ${RELEASE_KEY_WANTED}`)
+  return { ca, releaseKey }
+}
+
 /** Installs. Throws, in words for the operator, when a step fails; the command may then be repeated. */
 export function install(order: InstallOrder): void {
   const { executable, collectorUrl, license, root, say } = order
   const fault = collectorUrl === null ? null : collectorUrlFault(collectorUrl)
   if (fault !== null) throw new Error(`--collector-url: ${fault}`)
   if (root === null && process.geteuid?.() !== 0) throw new Error('this needs root: run it with sudo')
-  const owner = root === null ? makeUser() : null
   const at = (path: string) => join(root ?? '/', path)
   if (collectorUrl === null && !existsSync(at(PATHS.config)))
     throw new Error(`--collector-url: is needed, for there is no ${at(PATHS.config)} yet`)
+  const { ca, releaseKey } = publicFiles(order)
+  // Nothing is made on the host before the order is known to be sound.
+  const owner = root === null ? makeUser() : null
   const put = (path: string, text: string, mode: number, fileOwner: FileOwner | null = null) => {
     mkdirSync(dirname(at(path)), { recursive: true })
     replaceFile(at(path), text, { mode, owner: fileOwner })
@@ -163,12 +180,12 @@ export function install(order: InstallOrder): void {
   }
   const wanted: (readonly [readonly string[], string])[] = []
   if (collectorUrl !== null) wanted.push([['collector_url'], collectorUrl], [['license_file'], PATHS.license])
-  if (order.caFile !== null) {
-    put(PATHS.ca, readFileSync(order.caFile, 'utf8'), 0o644)
+  if (ca !== null) {
+    put(PATHS.ca, ca, 0o644)
     wanted.push([['tls', 'ca_file'], PATHS.ca])
   }
-  if (order.releaseKeyFile !== null) {
-    put(PATHS.releaseKey, readFileSync(order.releaseKeyFile, 'utf8'), 0o644)
+  if (releaseKey !== null) {
+    put(PATHS.releaseKey, releaseKey, 0o644)
     wanted.push([['update', 'public_key_file'], PATHS.releaseKey])
   }
   if (license !== null) put(PATHS.license, `${license}\n`, 0o600, owner)

@@ -1,5 +1,6 @@
 // `agent install` into a folder, as for an image: files, modes, and a unit that systemd understands.
 import { expect, setDefaultTimeout, test } from 'bun:test'
+import { generateKeyPairSync } from 'node:crypto'
 import {
   existsSync,
   linkSync,
@@ -16,6 +17,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { install, unitText } from '../../apps/agent/install.ts'
+import { makeCertificate } from './certificate.ts'
 
 setDefaultTimeout(30_000)
 
@@ -25,6 +27,21 @@ function withFolder(run: (folder: string) => void): void {
     run(folder)
   } finally {
     rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** An authority and a key of releases, with their private halves beside them. */
+function publicFiles(folder: string) {
+  const path = (name: string) => join(folder, name)
+  const { publicKey, privateKey } = generateKeyPairSync('ed25519')
+  writeFileSync(path('release.pem'), publicKey.export({ type: 'spki', format: 'pem' }))
+  writeFileSync(path('release-key.pem'), privateKey.export({ type: 'pkcs8', format: 'pem' }))
+  const { certFile } = makeCertificate(folder)
+  return {
+    ca: certFile,
+    caKey: path('key.pem'),
+    releaseKey: path('release.pem'),
+    releasePrivateKey: path('release-key.pem'),
   }
 }
 
@@ -47,9 +64,8 @@ function installInto(folder: string, changed: Partial<Parameters<typeof install>
 
 test('an installation has executable, configuration, licence and unit, each readable by those who need it', () =>
   withFolder(folder => {
-    const ca = join(folder, 'ca.pem')
-    writeFileSync(ca, 'PEM')
-    const said = installInto(folder, { caFile: ca, releaseKeyFile: ca })
+    const { ca, releaseKey } = publicFiles(folder)
+    const said = installInto(folder, { caFile: ca, releaseKeyFile: releaseKey })
     const at = (path: string) => join(folder, 'root', path)
     expect(statSync(at('opt/svc-agent/agent')).mode & 0o777).toBe(0o755)
     expect(statSync(at('etc/svc-agent/license')).mode & 0o777).toBe(0o600)
@@ -83,9 +99,8 @@ test('an installation that is repeated adds what the configuration lacks of what
     installInto(folder)
     const config = join(folder, 'root/etc/svc-agent/agent.yaml')
     writeFileSync(config, '# of ours\ncollector_url: https://other.example.net\nupdate: { hosts: [a.example.net] }\n')
-    const pem = join(folder, 'ca.pem')
-    writeFileSync(pem, 'PEM')
-    installInto(folder, { collectorUrl: null, license: null, caFile: pem, releaseKeyFile: pem })
+    const { ca, releaseKey } = publicFiles(folder)
+    installInto(folder, { collectorUrl: null, license: null, caFile: ca, releaseKeyFile: releaseKey })
     const text = readFileSync(config, 'utf8')
     expect(text).toStartWith('# of ours\n')
     expect(Bun.YAML.parse(text)).toEqual({
@@ -94,7 +109,7 @@ test('an installation that is repeated adds what the configuration lacks of what
       tls: { ca_file: '/etc/svc-agent/ca.pem' },
     })
     writeFileSync(config, 'collector_url: https://other.example.net\ntls.ca_file: /own.pem\n')
-    expect(installInto(folder, { collectorUrl: null, license: null, caFile: pem }).join()).toContain(
+    expect(installInto(folder, { collectorUrl: null, license: null, caFile: ca }).join()).toContain(
       'tls.ca_file is /own.pem',
     )
   }))
@@ -139,6 +154,24 @@ test('an address that cannot be used is refused before anything is written', () 
   withFolder(folder => {
     expect(() => installInto(folder, { collectorUrl: 'http://collector.example.net' })).toThrow('must be https')
     expect(existsSync(join(folder, 'root'))).toBe(false)
+  }))
+
+test('a private key, or anything else that is no authority and no key of releases, is refused before anything is written', () =>
+  withFolder(folder => {
+    const { ca, caKey, releaseKey, releasePrivateKey } = publicFiles(folder)
+    const both = join(folder, 'both.pem')
+    writeFileSync(both, readFileSync(ca, 'utf8') + readFileSync(caKey, 'utf8'))
+    const f = (order: Parameters<typeof installInto>[1], message: string) => {
+      expect(() => installInto(folder, order)).toThrow(message)
+      expect(existsSync(join(folder, 'root'))).toBe(false)
+    }
+    f({ caFile: caKey }, '--ca-file')
+    f({ caFile: both }, 'holds a private key')
+    f({ caFile: releaseKey }, '--ca-file')
+    f({ caFile: join(folder, 'none.pem') }, 'cannot be read (ENOENT)')
+    f({ releaseKeyFile: releasePrivateKey }, 'must hold an Ed25519 public key in PEM form')
+    f({ releaseKeyFile: ca }, 'must hold an Ed25519 public key in PEM form')
+    f({ releaseKeyFile: join(folder, 'none.pem') }, 'ENOENT')
   }))
 
 test('the unit runs the agent as its own user, restarts it, and lets it write its state and its executable only', () =>
