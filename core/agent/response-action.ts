@@ -10,6 +10,8 @@ export type Answer =
       readonly status: number
       readonly code: string | null
       readonly retryAfterMs: number | null
+      /** False where something in between answered: a proxy, a portal that wants a login. */
+      readonly isOfCollector: boolean
     }
   | { readonly kind: 'no_answer'; readonly cause: string }
 
@@ -40,16 +42,40 @@ export type Action =
 /** True when the collector answered with an error and took nothing of the request. */
 export const isRefusal = (answer: Answer): boolean => answer.kind === 'answer' && answer.status >= 400
 
+/** Types of a body that its reader is left to judge. */
+const UNREAD_TYPES: ReadonlySet<string> = new Set(['application/x-protobuf', 'application/octet-stream', ''])
+
+export function isJson(body: Uint8Array): boolean {
+  try {
+    JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body))
+    return true
+  } catch {
+    return false
+  }
+}
+
+/**
+ * Whether an answer may be the collector's: it sends protobuf, JSON or nothing. Errors are believed in any form but a
+ * web page; that something was kept, only in one of these. Without a type of its own the reader of the body decides.
+ */
+export function isFromCollector(status: number, contentType: string | null, body: Uint8Array): boolean {
+  const type = contentType?.split(';')[0]?.trim().toLowerCase() ?? ''
+  if (type === 'text/html') return status >= 300 && body.length === 0
+  return status >= 300 || body.length === 0 || UNREAD_TYPES.has(type) || isJson(body)
+}
+
 /** Statuses of an enrollment that a retry cannot change. */
 const FINAL_AT_ENROLMENT = new Set([400, 401, 403, 409, 413, 422])
 
 /**
- * The agent's action. For a status outside the table (a proxy's 404, a redirect) the agent backs off and keeps its
- * data.
+ * The agent's action. For a status outside the table (a proxy's 404, a redirect), and for an answer that is not the
+ * collector's, the agent backs off and keeps its data. Only a batch that a proxy calls too large is split all the same:
+ * whole it would never get through.
  */
 export function actionFor(call: Call, answer: Answer): Action {
   if (answer.kind === 'no_answer') return 'back_off'
   const { status, code } = answer
+  if (!answer.isOfCollector && !(status === 413 && call === 'metrics')) return 'back_off'
   if (status === 200 || status === 201 || status === 202 || status === 204) return 'success'
   if (status === 426) return 'upgrade'
   if (call === 'enroll') return FINAL_AT_ENROLMENT.has(status) ? 'report' : 'back_off'

@@ -1,13 +1,21 @@
 // The error table of document 3 as a decision, row by row, and how error bodies and Retry-After are read.
 import { expect, test } from 'bun:test'
-import { type Action, actionFor, type Call, parseErrorBody, parseRetryAfter } from '../../core/agent/response-action.ts'
+import {
+  type Action,
+  actionFor,
+  type Call,
+  isFromCollector,
+  parseErrorBody,
+  parseRetryAfter,
+} from '../../core/agent/response-action.ts'
 
 const CALLS: readonly Call[] = ['enroll', 'metrics', 'config', 'inventory', 'renew', 'update']
 
+const actionOf = (call: Call, status: number, code: string | null, isOfCollector = true): Action =>
+  actionFor(call, { kind: 'answer', status, code, retryAfterMs: null, isOfCollector })
+
 const f = (call: Call, status: number, code: string | null, expected: Action) =>
-  expect(`${call} ${status} ${code}: ${actionFor(call, { kind: 'answer', status, code, retryAfterMs: null })}`).toBe(
-    `${call} ${status} ${code}: ${expected}`,
-  )
+  expect(`${call} ${status} ${code}: ${actionOf(call, status, code)}`).toBe(`${call} ${status} ${code}: ${expected}`)
 
 test('[AGT-038 AGT-023] 200, 202 and 204 are successes, 304 leaves the config', () => {
   for (const call of CALLS) for (const status of [200, 202, 204]) f(call, status, null, 'success')
@@ -69,6 +77,36 @@ test('a status outside the table loses nothing', () => {
   for (const call of CALLS)
     for (const status of [301, 302, 307, 404, 405, 408, 418, 520]) f(call, status, null, 'back_off')
   f('metrics', 304, null, 'back_off')
+})
+
+test('an answer that is not the collector’s loses nothing, whatever its status; a proxy’s 413 splits a batch', () => {
+  for (const call of CALLS)
+    for (const status of [200, 202, 204, 400, 401, 403, 409, 413, 422, 426, 503]) {
+      const expected = status === 413 && call === 'metrics' ? 'split' : 'back_off'
+      expect([call, status, actionOf(call, status, null, false)]).toEqual([call, status, expected])
+    }
+})
+
+test('the collector answers with protobuf, JSON or nothing; a web page is never its answer, and other text takes nothing', () => {
+  const g = (status: number, type: string | null, body: string, expected: boolean) =>
+    expect([status, type, body, isFromCollector(status, type, Buffer.from(body))]).toEqual([
+      status,
+      type,
+      body,
+      expected,
+    ])
+  for (const type of ['text/html', 'Text/HTML; charset=utf-8']) {
+    for (const status of [200, 400, 422, 503]) g(status, type, '<html>', false)
+    g(400, type, '', true)
+    g(200, type, '', false)
+  }
+  g(200, 'application/x-protobuf', 'OK', true)
+  for (const type of [null, 'text/plain', 'application/json; charset=utf-8', 'application/xml']) {
+    g(200, type, '{"ok":true}', true)
+    g(202, type, '', true)
+    g(400, type, 'bad', true)
+  }
+  for (const type of ['text/plain;charset=utf-8', 'application/json', 'application/xml']) g(200, type, 'OK', false)
 })
 
 test('Retry-After is read in seconds and as a date', () => {

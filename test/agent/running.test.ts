@@ -219,14 +219,46 @@ test('[AGT-005] over two days an agent calls the agent protocol and nothing else
     ])
   }))
 
-test('a web page that answers in place of the collector takes no batch', () =>
+for (const [what, status, type, text] of [
+  ['a web page', 200, 'text/html; charset=utf-8', '<html>log in</html>'],
+  ['a web page with 400', 400, 'text/html', '<html>Bad Request</html>'],
+  ['a web page with 422', 422, 'text/html', '<html>Unprocessable</html>'],
+  ['a web page with 401', 401, 'text/html', '<html>log in</html>'],
+  ['a text', 200, 'text/plain', 'OK'],
+  ['a text that says it is protobuf', 200, 'application/x-protobuf', 'OK'],
+] as const)
+  test(`${what} that answers in place of the collector takes no batch`, () =>
+    withRig(async rig => {
+      await rig.start()
+      rig.peer.next('POST /metrics', new Response(text, { status, headers: { 'Content-Type': type } }))
+      await rig.clock.runUntil(() => rig.peer.of('POST /metrics').length >= 1, 'a request')
+      await rig.clock.idle()
+      expect(rig.status()).toMatchObject({ state: 'buffering', dropped_points: 0, buffer_batches: 1 })
+      expect(String(rig.status().last_error)).toContain('answered instead of the collector')
+      await rig.clock.runUntil(() => rig.peer.batches.length >= 1, 'a batch')
+      const [first] = rig.peer.of('POST /metrics')
+      expect(rig.peer.points('uptime_seconds')[0]?.tsMs).toBe(first!.atMs)
+    }))
+
+test('a batch is kept by an answer in JSON, which is the collector’s', () =>
   withRig(async rig => {
-    await rig.start()
-    const page = () => new Response('<html>log in</html>', { headers: { 'Content-Type': 'text/html; charset=utf-8' } })
-    rig.peer.next('POST /metrics', page())
-    await rig.clock.runUntil(() => rig.peer.batches.length >= 1, 'a batch')
-    const [first] = rig.peer.of('POST /metrics')
-    expect(rig.peer.points('uptime_seconds')[0]?.tsMs).toBe(first!.atMs)
+    const agent = await rig.start()
+    rig.peer.next('POST /metrics', Response.json({ ok: true }))
+    await rig.clock.runUntil(() => rig.peer.of('POST /metrics').length >= 1, 'a request')
+    await rig.clock.idle()
+    expect([agent.state, rig.status().buffer_batches]).toEqual(['online', 0])
+  }))
+
+test('a web page that answers an enrollment with 422 refuses nothing: it is tried again', () =>
+  withRig(async rig => {
+    rig.peer.next(
+      'POST /enroll',
+      new Response('<html>', { status: 422, headers: { 'Content-Type': 'text/html' } }),
+      new Response('OK', { headers: { 'Content-Type': 'text/plain' } }),
+    )
+    const agent = await rig.start()
+    await rig.clock.runUntil(() => rig.peer.enrollments.length > 0, 'an enrollment', 600_000, 1)
+    expect(await agent.enrolled).toBe(rig.peer.agentId)
   }))
 
 test('over https the collector must show a certificate of the configured authority', async () => {

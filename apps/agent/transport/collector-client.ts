@@ -2,7 +2,7 @@
 // collector", "Versioning"). A token leaves the process in the Authorization header only.
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
-import { type Answer, parseErrorBody, parseRetryAfter } from '../../../core/agent/response-action.ts'
+import { type Answer, isFromCollector, parseErrorBody, parseRetryAfter } from '../../../core/agent/response-action.ts'
 import { limits } from '../../../core/limits.ts'
 import { acceptedEncodings, readResponseBody } from './response-body.ts'
 
@@ -93,15 +93,17 @@ export class CollectorClient {
       const response = await this.#fetch(request, requestId, signal)
       const body = await readResponseBody(response)
       const { status } = response
-      // A login page of a proxy must not pass for the collector keeping a batch.
-      if (status < 300 && response.headers.get('content-type')?.startsWith('text/html'))
-        throw new Error('a web page answered instead of the collector')
-      const error = status >= 400 ? parseErrorBody(new TextDecoder().decode(body)) : { code: null, message: null }
+      const contentType = response.headers.get('content-type')
+      const isOfCollector = isFromCollector(status, contentType, body)
+      const error =
+        isOfCollector && status >= 400 ? parseErrorBody(new TextDecoder().decode(body)) : { code: null, message: null }
       const { headers } = response
       const retryAfterMs = parseRetryAfter(headers.get('retry-after'), headers.get('date'), now())
-      const message = error.message ?? error.code ?? `HTTP ${status}`
+      const message = isOfCollector
+        ? (error.message ?? error.code ?? `HTTP ${status}`)
+        : `${contentType?.startsWith('text/html') ? 'a web page' : 'something else'} answered instead of the collector (HTTP ${status})`
       log.debug({ path: request.path, status, code: error.code, request_id: requestId }, 'collector answered')
-      return { kind: 'answer', status, code: error.code, retryAfterMs, body, message, requestId }
+      return { kind: 'answer', status, code: error.code, retryAfterMs, isOfCollector, body, message, requestId }
     } catch (error) {
       const cause = noResponseCause(error, request.collectorUrl ?? this.#collectorUrl)
       log.debug({ path: request.path, cause, request_id: requestId }, 'collector did not answer')

@@ -4,7 +4,7 @@ import { zstdCompressSync } from 'node:zlib'
 import { create, fromBinary } from '@bufbuild/protobuf'
 import type { Logger } from 'pino'
 import { halveSeries, mergeSeries, type PointSeries, pointCount } from '../../../core/agent/requests-of-cycles.ts'
-import { type Action, actionFor } from '../../../core/agent/response-action.ts'
+import { type Action, actionFor, isJson } from '../../../core/agent/response-action.ts'
 import { limits } from '../../../core/limits.ts'
 import { AgentStatsSchema, type MetricsAck, MetricsAckSchema } from '../../../proto/gen/svc/agent/v1/agent_pb.ts'
 import type { Clock } from '../clock.ts'
@@ -146,17 +146,24 @@ export class Sender {
       this.#sendErrors++
       return { action, reply, configEtag: '' }
     }
-    return { action, reply, configEtag: this.#acknowledged(reply) }
+    const configEtag = this.#acknowledged(reply)
+    if (configEtag !== null) return { action, reply, configEtag }
+    this.#sendErrors++
+    const message = 'something else answered instead of the collector'
+    return { action: 'back_off', reply: { ...reply, message }, configEtag: '' }
   }
 
-  /** Notes what the acknowledgement says. An answer without a readable one still means that the batch is kept. */
-  #acknowledged(reply: Reply): string {
+  /**
+   * Notes what the acknowledgement says. An empty answer, or one in JSON, still means that the batch is kept; null for
+   * one that is no collector's.
+   */
+  #acknowledged(reply: Reply): string | null {
     const { status, clock, log } = this.#parts
     let ack: MetricsAck
     try {
       ack = fromBinary(MetricsAckSchema, reply.body)
     } catch {
-      return ''
+      return isJson(reply.body) ? '' : null
     }
     status.warn('collector', ack.warnings)
     if (ack.droppedPoints > 0) log.warn({ points: ack.droppedPoints }, 'the collector dropped points')
