@@ -3,7 +3,7 @@ import { readFileSync, rmSync } from 'node:fs'
 import { Command, Option } from 'commander'
 import { type Logger, pino } from 'pino'
 import type { ConfigFault } from '../../core/config/keys.ts'
-import { isObject } from '../../core/json-object.ts'
+import { isObject, type Unchecked } from '../../core/json-object.ts'
 import { replaceFile } from '../files/replace-file.ts'
 import { checkReadyFile } from '../process/executable.ts'
 import { type RunningAgent, startAgent } from './agent.ts'
@@ -224,6 +224,15 @@ function isProcess(pid: number): boolean {
   }
 }
 
+function objectOf(text: string): Unchecked | null {
+  try {
+    const parsed: unknown = JSON.parse(text)
+    return isObject(parsed) ? parsed : null
+  } catch {
+    return null
+  }
+}
+
 function showStatus(flags: StatusFlags): void {
   const { stateDir, scan: scanOptions } = loadOrExit(flags)
   let text: string | null = null
@@ -238,8 +247,12 @@ function showStatus(flags: StatusFlags): void {
     complain(`no status in ${stateDir}: the agent has not run`)
     process.exit(1)
   }
-  const parsed: unknown = JSON.parse(text ?? '{}')
-  const status = { ...(isObject(parsed) ? parsed : {}), scan: scanned }
+  const parsed = objectOf(text ?? '{}')
+  if (parsed === null) {
+    complain(`cannot read the status: status.json in ${stateDir} is empty or cut; a running agent writes it anew`)
+    process.exit(1)
+  }
+  const status: Unchecked = { ...parsed, scan: scanned }
   if (flags.json) {
     say(JSON.stringify(status, null, 2))
     return

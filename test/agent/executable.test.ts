@@ -238,6 +238,20 @@ test(
 )
 
 test(
+  'agent status says in one line that an empty or cut status cannot be read',
+  async () => {
+    mkdirSync(stateDir())
+    for (const text of ['', '{"state": "onl', 'null']) {
+      writeFileSync(join(stateDir(), 'status.json'), text)
+      const { code, out, err } = await command('status', '--config', configFile())
+      expect([code, out]).toEqual([1, ''])
+      expect(err).toMatch(/^cannot read the status: .*\n$/)
+    }
+  },
+  DEADLINE_MS,
+)
+
+test(
   'what was buffered survives kill -9, and arrives after the next start',
   async () => {
     peer.always('POST /metrics', () => protocolError(503, 'unavailable'))
