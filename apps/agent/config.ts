@@ -125,10 +125,23 @@ export function runFaults(options: AgentOptions, faults: readonly ConfigFault[])
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
+const CHECK_KEYS: ReadonlySet<string> = new Set([
+  'type',
+  'name',
+  'target',
+  'port',
+  'proto',
+  'url',
+  'expect_status',
+  'timeout_seconds',
+])
+
 function localChecks(config: Config<typeof agentKeys>, faults: ConfigFault[]): Check[] {
   const checks: Check[] = []
   for (const [id, given] of Object.entries(config.checks)) {
     const fields = new Map<string, unknown>(typeof given === 'object' && given !== null ? Object.entries(given) : [])
+    for (const name of fields.keys())
+      if (!CHECK_KEYS.has(name)) faults.push({ key: `checks.${id}.${name}`, value: '', message: 'is not a known key' })
     const asText = (name: string) => String(fields.get(name) ?? '')
     const asNumber = (name: string) => Number(fields.get(name) ?? 0)
     const raw: RawCheck = {
@@ -224,7 +237,8 @@ function settingsOf(config: Config<typeof agentKeys>, faults: ConfigFault[]): Ag
   return settings
 }
 
-const withoutCredentials = (url: string): string => url.replace(/\/\/[^/]*@/, '//')
+/** Up to the last @: what is no address, as `https:user:word@host`, may carry a password too. */
+const withoutCredentials = (url: string): string => url.replace(/^(https?:)?([/\\]*).*@/is, '$1$2')
 
 /** The options of a run out of file, environment and command line, and every fault in them. */
 export function resolveAgentOptions(sources: ConfigSources): { options: AgentOptions; faults: ConfigFault[] } {

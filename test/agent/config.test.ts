@@ -10,7 +10,7 @@ import { collectorUrlFault } from '../../apps/agent/transport/collector-address.
 const resolve = (
   file: unknown,
   environment: Record<string, string> = {},
-): { options: AgentOptions; faults: { key: string; message: string }[] } =>
+): { options: AgentOptions; faults: { key: string; value: string; message: string }[] } =>
   resolveAgentOptions({ file, environment, options: {}, readSecretFile: path => `secret of ${path}\n` })
 
 test('[AGT-010] without any value the interval is 30 s, everything is collected, and remote config is allowed', () => {
@@ -100,6 +100,22 @@ test('checks of this host are read from the file, and faulty ones are named', ()
     { id: 'web', type: 'http', timeoutMs: 3_000, url: 'http://127.0.0.1/', expectStatus: 204 },
   ])
   expect(resolve({ checks: { web: { type: 'ping' } } }).faults[0]?.key).toBe('checks.web')
+})
+
+test('an unknown key of a check is a fault, as one of the whole is', () => {
+  const checks = { web: { type: 'http', url: 'http://127.0.0.1/', expected_status: 204 } }
+  expect(resolve({ checks }).faults).toEqual([
+    { key: 'checks.web.expected_status', value: '', message: 'is not a known key' },
+  ])
+})
+
+test('no fault of an address shows its password', () => {
+  for (const start of ['https:', 'https://', 'HTTPS:\\\\', '', 'ftp://', 'https:///'])
+    for (const key of ['collector_url', 'scan.matcher_url']) {
+      const { faults } = resolve({ [key]: `${start}user:sek/ret@host` })
+      expect([start, faults.length]).toEqual([start, 1])
+      expect(JSON.stringify(faults)).not.toMatch(/sek|ret@/)
+    }
 })
 
 test('unknown keys, bad filters and unreadable files are named with their key', () => {
