@@ -18,6 +18,7 @@ import { type Identity, writeIdentity } from './state/identity.ts'
 import { StateDir } from './state/state-dir.ts'
 import { StateLock } from './state/state-lock.ts'
 import { readStatus } from './state/status.ts'
+import { proxyVariable } from './transport/collector-address.ts'
 import { CollectorClient } from './transport/collector-client.ts'
 import { forgetMove } from './transport/collector-move.ts'
 import { enroll } from './transport/enroll.ts'
@@ -71,13 +72,22 @@ const makeLog = (level: string): Logger =>
 /** The executable that updates replace; null when this runs from source. */
 const executable = Bun.main.startsWith('/$bunfs/') ? process.execPath : null
 
-/** What in the environment an operator may expect to matter, and does not. */
-const environmentWarnings = (): string[] =>
-  process.env.NODE_TLS_REJECT_UNAUTHORIZED === '0'
-    ? [
-        'NODE_TLS_REJECT_UNAUTHORIZED=0 is ignored: certificates are verified; name a private authority with tls.ca_file',
-      ]
-    : []
+/** What of the environment an operator may not expect: what does not matter, and what does. */
+function environmentWarnings({ collectorUrl, scan }: AgentOptions): string[] {
+  const warnings: string[] = []
+  if (process.env.NODE_TLS_REJECT_UNAUTHORIZED === '0')
+    warnings.push(
+      'NODE_TLS_REJECT_UNAUTHORIZED=0 is ignored: certificates are verified; name a private authority with tls.ca_file',
+    )
+  for (const url of [collectorUrl, scan.matcherUrl]) {
+    const variable = url === null ? null : proxyVariable(url, process.env)
+    if (variable !== null)
+      warnings.push(
+        `${variable} is set: requests to ${URL.parse(url ?? '')?.host} go through a proxy, unless NO_PROXY names it`,
+      )
+  }
+  return warnings
+}
 
 async function run(flags: RunFlags): Promise<void> {
   const options = loadOrExit(flags, {}, runFaults)
@@ -98,7 +108,7 @@ async function run(flags: RunFlags): Promise<void> {
   const selfUpdate = { executable, args: process.argv.slice(2), watcherPid }
   try {
     checkReadyFile(flags.readyFile, options.stateDir)
-    agent = await startAgent({ options, log, selfUpdate, warnings: environmentWarnings() })
+    agent = await startAgent({ options, log, selfUpdate, warnings: environmentWarnings(options) })
   } catch (error) {
     complain(`cannot start: ${messageOf(error)}`)
     process.exit(1)

@@ -357,6 +357,42 @@ test(
 )
 
 test(
+  'no proxy of the environment sees what goes to the own host; one that is used is told',
+  async () => {
+    const asked: string[] = []
+    const proxy = Bun.serve({
+      port: 0,
+      hostname: '127.0.0.1',
+      fetch: request => {
+        asked.push(request.url)
+        return new Response(null, { status: 502 })
+      },
+    })
+    const address = `http://127.0.0.1:${proxy.port}`
+    const env = { HTTP_PROXY: address, http_proxy: address, HTTPS_PROXY: address, NO_PROXY: '', no_proxy: '' }
+    try {
+      const first = runWith(env, configFile())
+      await until('a batch', () => peer.batches.length > 0, DEADLINE_MS)
+      await until('the state online', () => status().state === 'online', DEADLINE_MS)
+      expect(status().warnings).toEqual([])
+      expect(asked).toEqual([])
+      first.kill('SIGTERM')
+      await first.exited
+      const elsewhere = ['--collector-url', 'https://collector.invalid', '--state-dir', stateDir()]
+      rmSync(stateDir(), { recursive: true })
+      runWith(env, configFile(), ...elsewhere)
+      await until('a refusal', () => Boolean(status().last_error), DEADLINE_MS)
+      expect(status().warnings).toEqual([
+        'HTTPS_PROXY is set: requests to collector.invalid go through a proxy, unless NO_PROXY names it',
+      ])
+    } finally {
+      await proxy.stop(true)
+    }
+  },
+  DEADLINE_MS,
+)
+
+test(
   'SIGHUP does not end the agent',
   async () => {
     const child = run(configFile())

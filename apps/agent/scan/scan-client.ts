@@ -4,6 +4,7 @@ import type { Logger } from 'pino'
 import { parseErrorBody, parseRetryAfter } from '../../../core/agent/response-action.ts'
 import { isObject, type Unchecked } from '../../../core/json-object.ts'
 import { SCAN_HEADERS, SCAN_PROTO, signedScanText } from '../../../core/matching/scan-protocol.ts'
+import { proxyOf } from '../transport/collector-address.ts'
 import { noResponseCause } from '../transport/collector-client.ts'
 import { acceptedEncodings, readResponseBody } from '../transport/response-body.ts'
 import { signText } from './scan-keys.ts'
@@ -108,6 +109,7 @@ export class ScanClient {
       signal: AbortSignal.any([signal, AbortSignal.timeout(REQUEST_TIMEOUT_MS)]),
       ...(call.body.length > 0 ? { body: call.body } : {}),
       decompress: false,
+      ...proxyOf(matcherUrl),
       tls: { rejectUnauthorized: true, ...(caPem !== null ? { ca: caPem } : {}) },
     })
   }

@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import { type Answer, isFromCollector, parseErrorBody, parseRetryAfter } from '../../../core/agent/response-action.ts'
 import { limits } from '../../../core/limits.ts'
+import { proxyOf } from './collector-address.ts'
 import { acceptedEncodings, readResponseBody } from './response-body.ts'
 
 export type Reply = Answer & {
@@ -134,6 +135,7 @@ export class CollectorClient {
       ...(request.body ? { body: request.body } : {}),
       // Inflated by whoever reads it, up to a bound.
       decompress: false,
+      ...proxyOf(collectorUrl),
       // Said here, so that no setting of the environment takes it back.
       tls: { rejectUnauthorized: true, ...(caPem !== null ? { ca: caPem } : {}) },
     })
