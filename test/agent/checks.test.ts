@@ -8,6 +8,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createServer as createTlsServer } from 'node:tls'
 import { pino } from 'pino'
 import { isScRunning, isServiceActive, type ProbeContext, probe } from '../../apps/agent/collectors/check-kinds.ts'
 import { CHECKS_AT_A_TIME, CheckRunner } from '../../apps/agent/collectors/checks-at-a-time.ts'
@@ -198,6 +199,28 @@ test('[AGT-066] a cert check reports cert_days_left with label target, without v
   const localhost = await valuesOf({ ...base, type: 'cert', target: `localhost:${tls.port}` })
   expect(Object.values(localhost)[0]).toBeGreaterThan(29)
 })
+
+for (const version of ['TLSv1.2', 'TLSv1.3'] as const)
+  test(`[AGT-066] a cert check of a server that asks for a certificate of ours reads its own over ${version}`, async () => {
+    const demanding = createTlsServer({
+      key: readFileSync(keyFile),
+      cert: readFileSync(certFile),
+      requestCert: true,
+      rejectUnauthorized: true,
+      minVersion: version,
+      maxVersion: version,
+    })
+    demanding.on('tlsClientError', () => {})
+    try {
+      await new Promise<void>(resolve => demanding.listen(0, '127.0.0.1', resolve))
+      const address = demanding.address()
+      const port = typeof address === 'object' && address !== null ? address.port : 0
+      const days = Object.values(await valuesOf({ ...base, type: 'cert', target: `127.0.0.1:${port}` }))
+      expect(days[0]).toBeGreaterThan(29)
+    } finally {
+      demanding.close()
+    }
+  })
 
 test('a cert check without a handshake counts as 0 days, not as silence', async () => {
   for (const target of [`127.0.0.1:${silentPort}`, `127.0.0.1:${web.port}`]) {

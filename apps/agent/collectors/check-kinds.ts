@@ -124,7 +124,10 @@ async function probeHttp(check: CheckOfType<'http'>, { askAddresses }: ProbeCont
   return samples
 }
 
-/** The end of validity of the certificate that a server shows; null when no handshake comes about. */
+/**
+ * The end of validity of the certificate that a server shows; null when none comes. A server that asks for one of ours
+ * may break the handshake off, after it has shown its own.
+ */
 function certificateEndMs(target: string, timeoutMs: number, ask: AskAddresses): Promise<number | null> {
   const address = parseTarget(target)
   if (!address) return Promise.resolve(null)
@@ -140,11 +143,12 @@ function certificateEndMs(target: string, timeoutMs: number, ask: AskAddresses):
       resolve(endMs)
     }
     const timer = setTimeout(() => finish(null), timeoutMs)
-    socket.once('secureConnect', () => {
-      const endMs = Date.parse(socket.getPeerCertificate().valid_to ?? '')
+    const finishWithShown = () => {
+      const endMs = Date.parse(socket.getPeerCertificate()?.valid_to ?? '')
       finish(Number.isNaN(endMs) ? null : endMs)
-    })
-    socket.once('error', () => finish(null))
+    }
+    socket.once('secureConnect', finishWithShown)
+    socket.once('error', finishWithShown)
   })
 }
 
