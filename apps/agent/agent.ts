@@ -286,8 +286,9 @@ class Agent implements RunningAgent {
   }
 
   /**
-   * Keeps a new identity, before all else: its licence is spent. What another identity left behind belongs to another
-   * tenant, perhaps. Returns whether the disk took the token; where it did not, the session tries again.
+   * Keeps a new identity: its licence is spent, so that nothing may end the agent before. What another identity left
+   * behind belongs to another tenant, perhaps: its batches go first. Returns whether the disk took the token; where it
+   * did not, the session tries again.
    */
   #adopt(identity: Identity, config: AgentConfig | null): boolean {
     const { dir, settings, status, log } = this.#parts
@@ -300,13 +301,13 @@ class Agent implements RunningAgent {
         return false
       }
     }
+    tryTo('forget the former batches', () => {
+      new BatchBuffer(dir.bufferPath(), settings.current.bufferBytesMax, log).clear()
+    })
     const isSaved = tryTo('store the token yet', () => writeIdentity(dir, identity))
     status.warn('token', isSaved ? [] : [TOKEN_UNSAVED])
     tryTo('forget the former configuration', () => settings.forget())
     tryTo('forget the former scan host', () => new ScanStore(dir).forgetRemote())
-    tryTo('forget the former batches', () => {
-      new BatchBuffer(dir.bufferPath(), settings.current.bufferBytesMax, log).clear()
-    })
     if (config) settings.take(config)
     return isSaved
   }

@@ -42,8 +42,8 @@ export type Action =
 /** True when the collector answered with an error and took nothing of the request. */
 export const isRefusal = (answer: Answer): boolean => answer.kind === 'answer' && answer.status >= 400
 
-/** Types of a body that its reader is left to judge. */
-const UNREAD_TYPES: ReadonlySet<string> = new Set(['application/x-protobuf', 'application/octet-stream', ''])
+/** Types of texts. */
+const IS_TEXT = /^text\/|json|xml/
 
 export function isJson(body: Uint8Array): boolean {
   try {
@@ -56,12 +56,12 @@ export function isJson(body: Uint8Array): boolean {
 
 /**
  * Whether an answer may be the collector's: it sends protobuf, JSON or nothing. Errors are believed in any form but a
- * web page; that something was kept, only in one of these. Without a type of its own the reader of the body decides.
+ * web page; that something was kept, in no other text. Of a body that calls itself no text its reader decides.
  */
 export function isFromCollector(status: number, contentType: string | null, body: Uint8Array): boolean {
   const type = contentType?.split(';')[0]?.trim().toLowerCase() ?? ''
   if (type === 'text/html') return status >= 300 && body.length === 0
-  return status >= 300 || body.length === 0 || UNREAD_TYPES.has(type) || isJson(body)
+  return status >= 300 || body.length === 0 || !IS_TEXT.test(type) || isJson(body)
 }
 
 /** Statuses of an enrollment that a retry cannot change. */
