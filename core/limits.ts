@@ -30,6 +30,8 @@ export const limits = {
   labelValueBytesMax: 128,
   pointAgeMaxMs: 24 * HOUR_MS,
   pointAheadMaxMs: 5 * MINUTE_MS,
+  /** What lies further ahead of now than this came while a clock was wrong. Ingest takes no point from so far ahead. */
+  wrongClockAheadMs: 60 * MINUTE_MS,
   warningsPerAckMax: 20,
   /** What is kept of a warning that an agent gives of itself. */
   agentWarningCharsMax: 500,

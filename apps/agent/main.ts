@@ -155,10 +155,10 @@ async function keepIdentity(dir: StateDir, identity: Identity): Promise<void> {
 
 /** These belong to whoever was enrolled here before. */
 function forgetFormer(dir: StateDir): void {
+  dir.clearBuffer()
   forgetMove(dir)
   dir.remove('config')
   new ScanStore(dir).forgetRemote()
-  dir.clearBuffer()
 }
 
 async function enrollOnce(flags: EnrollFlags): Promise<void> {
@@ -188,11 +188,16 @@ async function enrollOnce(flags: EnrollFlags): Promise<void> {
       complain(outcome.kind === 'later' ? `${outcome.message}; try again later` : outcome.message)
       process.exit(1)
     }
-    await keepIdentity(dir, outcome.identity)
+    // Before the new identity is there: nothing of another tenant may go out under it.
+    let left: string | null = null
     try {
       forgetFormer(dir)
     } catch (error) {
-      complain(`enrolled, but what the former agent left in ${dir.path} cannot be removed: ${messageOf(error)}`)
+      left = messageOf(error)
+    }
+    await keepIdentity(dir, outcome.identity)
+    if (left !== null) {
+      complain(`enrolled, but what the former agent left in ${dir.path} cannot be removed: ${left}`)
       process.exit(1)
     }
     lock.release()

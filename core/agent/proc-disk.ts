@@ -49,7 +49,9 @@ type PlacedMount = Omit<Mount, 'mayHang'> & { readonly id: string; readonly pare
 function withoutHidden(mounts: readonly PlacedMount[]): PlacedMount[] {
   const byId = new Map(mounts.map(mount => [mount.id, mount]))
   const pointsOnParent = new Map<string, Set<string>>()
-  for (const { mount, parent } of mounts) {
+  for (const { id, mount, parent } of mounts) {
+    // The first file system of all may be its own parent, and lies over nothing.
+    if (id === parent) continue
     const points = pointsOnParent.get(parent)
     if (points) points.add(mount)
     else pointsOnParent.set(parent, new Set([mount]))
@@ -58,7 +60,6 @@ function withoutHidden(mounts: readonly PlacedMount[]): PlacedMount[] {
   const isHidden = ({ id, parent, mount }: PlacedMount): boolean => {
     const before = known.get(id)
     if (before !== undefined) return before
-    // The first file system of all may be its own parent.
     known.set(id, false)
     const points = pointsOnParent.get(parent)
     const above = byId.get(parent)

@@ -246,8 +246,8 @@ test('what may hang is asked by a child process, with the same numbers', async (
   expect(child.blocks * child.bsize).toBe(here.blocks * here.bsize)
   expect(child.files).toBe(here.files)
   expect(child.bavail).toBeGreaterThan(0)
-  expect(askStatFs({ ...ROOT, mayHang: true, mount: '/no/such/mount' })).rejects.toThrow()
-  expect(askStatFs({ ...ROOT, mount: '/no/such/mount' })).rejects.toThrow()
+  await expect(askStatFs({ ...ROOT, mayHang: true, mount: '/no/such/mount' })).rejects.toThrow()
+  await expect(askStatFs({ ...ROOT, mount: '/no/such/mount' })).rejects.toThrow()
 })
 
 test('sizes are asked while every thread of the pool waits for something else', () =>

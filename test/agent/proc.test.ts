@@ -179,6 +179,7 @@ test('a mount that a later one over a folder above hides is left out, with what 
     '/srv/data /dev/sdb',
     '/srv/data/deep /dev/sdc',
   ])
+  f('1 1 0:2 / / rw - ext4 /dev/ram0 rw\n30 1 8:1 / /data rw - xfs /dev/sda1 rw\n', ['/ /dev/ram0', '/data /dev/sda1'])
   f(`${below}30 27 8:3 / /srv/dat rw - xfs /dev/sdd rw\n`, [
     '/ /dev/sda',
     '/srv/data /dev/sdb',

@@ -6,6 +6,7 @@ import { isPortOpen } from '../../../core/agent/proc-net.ts'
 import type { Sample } from '../../../core/agent/requests-of-cycles.ts'
 import { DAY_MS } from '../../../core/limits.ts'
 import { targetLabel } from '../../../core/series/labels.ts'
+import { proxyOf } from '../transport/collector-address.ts'
 import type { HostFiles } from './host-files.ts'
 import { type AskAddresses, lookupWithin } from './resolve-name.ts'
 
@@ -101,6 +102,7 @@ async function httpStatus(url: string, timeoutMs: number, ask: AskAddresses): Pr
     const response = await fetch(url, {
       redirect: 'manual',
       keepalive: false,
+      ...proxyOf(url),
       tls: { rejectUnauthorized: true },
       headers: { 'User-Agent': 'svc-agent-check' },
       signal: AbortSignal.timeout(Math.max(1, Math.ceil(endsAt - performance.now()))),

@@ -55,6 +55,7 @@ export class Credentials {
   markRevoked(): void {
     this.#identity = { ...this.#identity, isRevoked: true }
     this.#isSaved = this.#save(this.#identity)
+    if (this.#isSaved) this.#status.warn('token', [])
   }
 
   /** Puts a token on the disk that is in memory only; nothing where it is there already. */

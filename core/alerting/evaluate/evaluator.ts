@@ -83,13 +83,13 @@ function isOfRemovedServer(evaluation: EvaluationState, reader: EntryReader, key
 }
 
 /**
- * Whether a sample is newer than the last one of a state. One that is further ahead of the receive time than any may be
- * (ING-033) came while a clock was wrong that is right now: until that time comes again nothing would be judged, so
- * that it counts for none.
+ * Takes a sample as the next of a state where it is newer than the last one. A last one that lies far ahead of the
+ * receive time came while a clock was wrong that is right now: until that time comes again nothing would be judged, so
+ * that it is forgotten.
  */
-function isNewer(states: StateTable, row: number, tsMs: number, receivedAtMs: number): boolean {
+function takeNewer(states: StateTable, row: number, tsMs: number, receivedAtMs: number): boolean {
   if (tsMs > states.lastTsMs[row]!) return true
-  if (states.lastTsMs[row]! <= receivedAtMs + limits.pointAheadMaxMs) return false
+  if (states.lastTsMs[row]! <= receivedAtMs + limits.wrongClockAheadMs) return false
   states.lastTsMs[row] = Number.NEGATIVE_INFINITY
   return true
 }
@@ -101,7 +101,7 @@ function samplePoint(evaluation: EvaluationState, head: number, tsMs: number, va
   while (row !== NO_ROW) {
     const next = states.next[row]!
     states.lastReceivedMs[row] = nowMs
-    if (isNewer(states, row, tsMs, nowMs)) evaluate(evaluation, row, tsMs, value, tsMs, nowMs)
+    if (takeNewer(states, row, tsMs, nowMs)) evaluate(evaluation, row, tsMs, value, tsMs, nowMs)
     row = next
   }
 }
@@ -136,7 +136,7 @@ function samplePoints(
       for (let at = 0; at < count; at++) {
         const point = order === null ? first + at : order[at]!
         const tsMs = timeOf(reader, point)
-        if (isNewer(states, row, tsMs, receivedAtMs))
+        if (takeNewer(states, row, tsMs, receivedAtMs))
           evaluate(evaluation, row, tsMs, f64[valuesAt + point]!, newestTsMs, receivedAtMs)
       }
     }

@@ -1,6 +1,7 @@
 // What happens by the passing of time alone (every 10 s of wall time): lost agents, no data (no-data.ts), reminders,
 // rule changes on silent servers, and the removal of unused states (drop-silent-states.ts; document 2 "No-data sweep";
 // decisions G-75, G-76, G-86). So does the end of flapping: end-of-flapping.ts.
+import { limits } from '../../limits.ts'
 import { rebindServer } from '../rules/apply-rule-change.ts'
 import type { EvaluationState } from '../state/evaluation-state.ts'
 import { FIRING, OK } from '../state/state-table.ts'
@@ -38,6 +39,8 @@ export function sweepStates(evaluation: EvaluationState, from: number, to: numbe
     if (states.rule[row] === -1) continue
     const rule = evaluation.slots[states.rule[row]!]!.rule
     const phase = states.phase[row]!
+    // A clock was far ahead and was set back: silence counts from now.
+    if (states.lastReceivedMs[row]! > nowMs + limits.wrongClockAheadMs) states.lastReceivedMs[row] = nowMs
     const silentMs = nowMs - states.lastReceivedMs[row]!
     if (isSilent(silentMs, settings)) sweepSilent(evaluation, row, rule, silentMs, nowMs)
     else if (phase === FIRING && rule.compiled.renotifyMs > 0) remind(evaluation, row, rule, nowMs)

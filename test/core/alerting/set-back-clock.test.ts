@@ -56,9 +56,9 @@ test('[EVAL-001] samples of a clock that was ahead keep no later ones from being
   const evaluation = evaluationWith([ruleRecord({ sync_version: 1 })])
   const typesAfter = (atMs: number, values: Readonly<Record<string, number>>, learnt: readonly string[] = []) =>
     send(evaluation, atMs, values, learnt).map(({ type }) => type)
-  expect(typesAfter(NOW_MS + HOUR_MS, { [CPU]: 95 }, [CPU])).toEqual(['alert.opened'])
+  expect(typesAfter(NOW_MS + 2 * HOUR_MS, { [CPU]: 95 }, [CPU])).toEqual(['alert.opened'])
   // Within what a sample may be ahead an older one is late, as ever.
-  expect(typesAfter(NOW_MS + HOUR_MS - 240_000, { [CPU]: 10 })).toEqual([])
+  expect(typesAfter(NOW_MS + HOUR_MS, { [CPU]: 10 })).toEqual([])
   expect(typesAfter(NOW_MS, { [CPU]: 10 })).toEqual(['alert.resolved'])
   expect(typesAfter(NOW_MS + 10_000, { [CPU]: 95 })).toEqual(['alert.opened'])
   expect(typesAfter(NOW_MS + 5_000, { [CPU]: 10 })).toEqual([])

@@ -541,7 +541,7 @@ test('a limit is waited out and said, a hub that refuses is said, and what was t
   await field.fill('Typed once')
   await answerOnce(page, path, 429, { 'Retry-After': '2' })
   await write()
-  await page.getByText(/^Too many requests at once: waiting \d s\./).waitFor()
+  await dialog.getByText(/^Too many requests at once: waiting \d s\./).waitFor()
   await dialog.waitFor({ state: 'detached' })
   expect(await commentsOf(alert)).toEqual(['Typed once'])
   // A view waits for the limit as a change does.

@@ -1,5 +1,5 @@
 // What a page reads from the REST API itself: what depends on who asks, which a view of the company does not know.
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { type ApiFault, send } from './api.ts'
 
 export type ApiData<T> = {
@@ -13,9 +13,13 @@ export type ApiData<T> = {
 export function useApiData<T>(path: string | null): ApiData<T> {
   const [data, setData] = useState<T | null>(null)
   const [fault, setFault] = useState<ApiFault | null>(null)
+  // What was asked before comes too late to be shown.
+  const asked = useRef(0)
   const reload = async (): Promise<void> => {
     if (path === null) return
+    const mine = ++asked.current
     const result = await send<{ readonly data: T }>('GET', path)
+    if (mine !== asked.current) return
     if (result.ok) setData(result.body.data)
     setFault(result.ok ? null : result.fault)
   }

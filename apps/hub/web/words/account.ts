@@ -4,6 +4,7 @@ import type { Texts } from './words.ts'
 export const accountWords = {
   account: { en: 'Your account', vi: 'Tài khoản của bạn' },
   own_messages: { en: 'Your messages', vi: 'Thông báo của bạn' },
+  no_more_messages: { en: 'There are none before.', vi: 'Không còn thông báo cũ hơn.' },
   no_messages: { en: 'You were told nothing yet.', vi: 'Bạn chưa có thông báo nào.' },
   message: { en: 'Message', vi: 'Thông báo' },
   message_body: { en: 'Text', vi: 'Nội dung' },

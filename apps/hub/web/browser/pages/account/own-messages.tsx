@@ -76,7 +76,7 @@ export function OwnMessages({ messages: { data, fault, reload }, unread, page, o
     <>
       <ActFault fault={refused ?? fault} />
       {data.length === 0 ? (
-        <p class="muted">{t('no_messages')}</p>
+        <p class="muted">{t(page > 1 ? 'no_more_messages' : 'no_messages')}</p>
       ) : (
         <Table
           label={t('own_messages')}

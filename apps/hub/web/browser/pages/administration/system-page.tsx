@@ -140,10 +140,15 @@ type ListProps<Row> = {
 function List<Row>({ title, nothing, isTall = false, read, columns, keyOf, nameOf }: ListProps<Row>) {
   const { data, fault, reload } = read
   if (data === null) return fault === null ? null : <Fault fault={fault} onRetry={() => void reload()} />
-  return data.length === 0 ? (
-    <p class="muted">{nothing}</p>
-  ) : (
-    <Table isTall={isTall} label={title} columns={columns} rows={data} keyOf={keyOf} nameOf={nameOf} />
+  return (
+    <>
+      <ActFault fault={fault} />
+      {data.length === 0 ? (
+        <p class="muted">{nothing}</p>
+      ) : (
+        <Table isTall={isTall} label={title} columns={columns} rows={data} keyOf={keyOf} nameOf={nameOf} />
+      )}
+    </>
   )
 }
 
@@ -233,8 +238,7 @@ export function SystemPage() {
   ]
   const [readAtMs, setReadAtMs] = useState(nowMs())
   const reload = (): void => {
-    for (const each of asked) void each.reload()
-    setReadAtMs(nowMs())
+    void Promise.all(asked.map(each => each.reload())).then(() => setReadAtMs(nowMs()))
   }
   const latest = useRef(reload)
   latest.current = reload
