@@ -3,7 +3,7 @@ import { readFileSync, rmSync } from 'node:fs'
 import { Command, Option } from 'commander'
 import { type Logger, pino } from 'pino'
 import type { ConfigFault } from '../../core/config/keys.ts'
-import { isObject, type Unchecked } from '../../core/json-object.ts'
+import { objectIn, type Unchecked } from '../../core/json-object.ts'
 import { replaceFile } from '../files/replace-file.ts'
 import { checkReadyFile } from '../process/executable.ts'
 import { type RunningAgent, startAgent } from './agent.ts'
@@ -239,15 +239,6 @@ function isProcess(pid: number): boolean {
   }
 }
 
-function objectOf(text: string): Unchecked | null {
-  try {
-    const parsed: unknown = JSON.parse(text)
-    return isObject(parsed) ? parsed : null
-  } catch {
-    return null
-  }
-}
-
 function showStatus(flags: StatusFlags): void {
   const { stateDir, scan: scanOptions } = loadOrExit(flags)
   let text: string | null = null
@@ -262,7 +253,7 @@ function showStatus(flags: StatusFlags): void {
     complain(`no status in ${stateDir}: the agent has not run`)
     process.exit(1)
   }
-  const parsed = objectOf(text ?? '{}')
+  const parsed = objectIn(text ?? '{}')
   if (parsed === null) {
     complain(`cannot read the status: status.json in ${stateDir} is empty or cut; a running agent writes it anew`)
     process.exit(1)

@@ -29,7 +29,7 @@ export class FixedWindows {
   private windowOf(key: string): Window {
     const nowMs = this.now()
     const known = this.windows.get(key)
-    // The clock may have been set back: a window is never longer than it is.
+    // Where the clock was set back a window would else last until its time comes again.
     if (known && nowMs >= known.startedAtMs && nowMs - known.startedAtMs < this.lengthMs) return known
     const fresh = { startedAtMs: nowMs, count: 0 }
     this.windows.set(key, fresh)

@@ -45,6 +45,13 @@ export const isRefusal = (answer: Answer): boolean => answer.kind === 'answer' &
 /** Types of texts. */
 const IS_TEXT = /^text\/|json|xml/
 
+const typeOf = (contentType: string | null): string => contentType?.split(';')[0]?.trim().toLowerCase() ?? ''
+const isWebPage = (contentType: string | null): boolean => typeOf(contentType) === 'text/html'
+
+/** What an operator is told of an answer that is not the collector's. */
+export const somethingElse = (contentType: string | null): string =>
+  `${isWebPage(contentType) ? 'a web page' : 'something else'} answered instead of the collector`
+
 export function isJson(body: Uint8Array): boolean {
   try {
     JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body))
@@ -59,8 +66,8 @@ export function isJson(body: Uint8Array): boolean {
  * web page; that something was kept, in no other text. Of a body that calls itself no text its reader decides.
  */
 export function isFromCollector(status: number, contentType: string | null, body: Uint8Array): boolean {
-  const type = contentType?.split(';')[0]?.trim().toLowerCase() ?? ''
-  if (type === 'text/html') return status >= 300 && body.length === 0
+  const type = typeOf(contentType)
+  if (isWebPage(contentType)) return status >= 300 && body.length === 0
   return status >= 300 || body.length === 0 || !IS_TEXT.test(type) || isJson(body)
 }
 

@@ -229,8 +229,9 @@ function applyFlapping(book: AlertBook, event: AlertEvent, context: EventContext
   }
   if (!isEntered) return LOGGED_ONLY(book.latest?.id ?? null)
   // No opened event comes before it exits: that it then still is open people are told from what was held back.
+  // Where it is suppressed besides, both have to end: `suppressed` says the other.
   const opened = newAlert(event, context, ruleAlertType(event, context))
-  const marked: Alert = { ...opened, flapping: true, heldBack: opened.heldBack ?? 'flapping' }
+  const marked: Alert = { ...opened, flapping: true, heldBack: 'flapping' }
   return { changed: [marked], alertId: marked.id, notify: null }
 }
 

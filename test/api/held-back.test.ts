@@ -71,6 +71,17 @@ test('[HAL-030] [HAL-043] what flapping opened after a manual close is told when
   expect(body).not.toContain('suppressed')
 })
 
+test('[HAL-043] what flapping opened while it was suppressed is told when both have ended, and not before', async () => {
+  const own = await hub.tenant()
+  const id = await server(own, { status: 'maintenance' })
+  const suppressed = { suppressed: true, suppress_reason: 'maintenance' }
+  await send(event(own, id, 'alert.flapping', { ...flapping('entered'), ...suppressed }))
+  await own.call('PUT', `/servers/${id}/status`, { status: 'active' })
+  expect(await types(own)).toEqual([])
+  await send(event(own, id, 'alert.flapping', flapping('exited')))
+  expect(await types(own)).toEqual(['alert.opened'])
+})
+
 test('[HAL-043] what flapping opened and ended in one breath is told to nobody', async () => {
   const own = await hub.tenant()
   const id = await server(own)

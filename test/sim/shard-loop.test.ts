@@ -154,6 +154,22 @@ test('[PRES-002] whoever was deaf for long, as over a pause of its host, declare
   expect(typesOf(store)[0]).toStartWith('agent.down 1 ')
 })
 
+test('[PRES-002] turns that are all long, as on a very slow disk, keep nobody from being lost', async () => {
+  const bus = new MemoryBus()
+  const store = new MemoryStore(new Fuse())
+  let nowMs = START_MS
+  const loop = loopOf(bus, store, () => nowMs, [], 0, { pauseMs: 30_000 })
+  bus.publish([heartbeat(SILENT, nowMs), heartbeat(BUSY, nowMs)])
+  await loop.turn()
+  for (let turn = 1; turn <= 8; turn++) {
+    nowMs += 40_000
+    bus.publish([heartbeat(BUSY, nowMs)])
+    await loop.turn()
+  }
+  expect(typesOf(store)).toHaveLength(1)
+  expect(typesOf(store)[0]).toStartWith('agent.down 1 ')
+})
+
 /** A bus that says whether there is more than was read, as that over Redis does. */
 class TellingBus extends MemoryBus {
   reads = 0

@@ -76,7 +76,7 @@ test.each([
   120_000,
 )
 
-test('what a page asks about its viewer when it is there is no part of its first load', async () => {
+test('the first load of a page that then asks about its viewer: script and files are few and small', async () => {
   for (const path of ['/notifications', '/system', '/account']) {
     const loads = await loadedBy(path, 'main h1')
     expect(filesOf(loads).length, filesOf(loads).join(' ')).toBeLessThanOrEqual(6)

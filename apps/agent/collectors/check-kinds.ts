@@ -9,6 +9,7 @@ import { targetLabel } from '../../../core/series/labels.ts'
 import { proxyOf } from '../transport/collector-address.ts'
 import type { HostFiles } from './host-files.ts'
 import { type AskAddresses, lookupWithin } from './resolve-name.ts'
+import { runProgram } from './run-program.ts'
 
 export type ProbeContext = {
   readonly files: HostFiles
@@ -23,19 +24,8 @@ type CheckOfType<T extends Check['type']> = Extract<Check, { type: T }>
 
 /** Runs a program of the system; what it printed, or null when it failed, took too long or is not there. */
 async function printed(command: readonly string[], timeoutMs: number): Promise<string | null> {
-  try {
-    const child = Bun.spawn([...command], {
-      stdin: 'ignore',
-      stdout: 'pipe',
-      stderr: 'ignore',
-      timeout: timeoutMs,
-      killSignal: 'SIGKILL',
-    })
-    const [text, status] = await Promise.all([new Response(child.stdout).text(), child.exited])
-    return status === 0 ? text : null
-  } catch {
-    return null
-  }
+  const ran = await runProgram(command, timeoutMs)
+  return ran !== null && ran !== 'late' && ran.status === 0 ? ran.text : null
 }
 
 /** Whether what `sc query` prints describes a running service; state 4 is the same in every language. */

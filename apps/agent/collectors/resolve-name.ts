@@ -3,6 +3,7 @@
 // core, and a DNS server that does not answer holds each of them for 5 s and longer, whatever the timeout of the check.
 import { type LookupAddress, lookup } from 'node:dns'
 import { isIP, type LookupFunction } from 'node:net'
+import { runProgram } from './run-program.ts'
 
 /** Of getent: no such name. Any other failure is one of getent itself. */
 const NOT_FOUND = 2
@@ -25,22 +26,12 @@ export type AskAddresses = (host: string, timeoutMs: number) => Promise<Addresse
 export async function askAddresses(host: string, timeoutMs: number, getent = 'getent'): Promise<Addresses> {
   // It would be read as an option, and no host is called so.
   if (host.startsWith('-')) return { outcome: 'not_found' }
-  try {
-    const child = Bun.spawn([getent, 'ahosts', host], {
-      stdin: 'ignore',
-      stdout: 'pipe',
-      stderr: 'ignore',
-      timeout: timeoutMs,
-      killSignal: 'SIGKILL',
-    })
-    const [text, status] = await Promise.all([new Response(child.stdout).text(), child.exited])
-    if (child.signalCode !== null) return { outcome: 'late' }
-    if (status === NOT_FOUND) return { outcome: 'not_found' }
-    const addresses = parseAhosts(text)
-    return status === 0 && addresses.length > 0 ? { outcome: 'found', addresses } : { outcome: 'unknown' }
-  } catch {
-    return { outcome: 'unknown' }
-  }
+  const ran = await runProgram([getent, 'ahosts', host], timeoutMs)
+  if (ran === 'late') return { outcome: 'late' }
+  if (ran === null) return { outcome: 'unknown' }
+  if (ran.status === NOT_FOUND) return { outcome: 'not_found' }
+  const addresses = parseAhosts(ran.text)
+  return ran.status === 0 && addresses.length > 0 ? { outcome: 'found', addresses } : { outcome: 'unknown' }
 }
 
 /** How a socket of a check finds the addresses of its host. Where the system cannot be asked, the runtime is. */

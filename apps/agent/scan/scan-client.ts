@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import type { Logger } from 'pino'
 import { parseErrorBody, parseRetryAfter } from '../../../core/agent/response-action.ts'
-import { isObject, type Unchecked } from '../../../core/json-object.ts'
+import { objectIn, type Unchecked } from '../../../core/json-object.ts'
 import { SCAN_HEADERS, SCAN_PROTO, signedScanText } from '../../../core/matching/scan-protocol.ts'
 import { proxyOf } from '../transport/collector-address.ts'
 import { noResponseCause } from '../transport/collector-client.ts'
@@ -61,7 +61,7 @@ export class ScanClient {
       const text = new TextDecoder().decode(await readResponseBody(response))
       const { status, headers } = response
       const error = status >= 400 ? parseErrorBody(text) : { code: null, message: null }
-      const data = objectOf(text)
+      const data = objectIn(text)
       if (status < 300 && data === null) throw new Error('something else answered instead of the matcher')
       log.debug({ path: call.path, status, code: error.code }, 'matcher answered')
       return {
@@ -112,14 +112,5 @@ export class ScanClient {
       ...proxyOf(matcherUrl),
       tls: { rejectUnauthorized: true, ...(caPem !== null ? { ca: caPem } : {}) },
     })
-  }
-}
-
-function objectOf(text: string): Unchecked | null {
-  try {
-    const parsed: unknown = JSON.parse(text)
-    return isObject(parsed) ? parsed : null
-  } catch {
-    return null
   }
 }

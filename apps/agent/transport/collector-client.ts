@@ -2,7 +2,13 @@
 // collector", "Versioning"). A token leaves the process in the Authorization header only.
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
-import { type Answer, isFromCollector, parseErrorBody, parseRetryAfter } from '../../../core/agent/response-action.ts'
+import {
+  type Answer,
+  isFromCollector,
+  parseErrorBody,
+  parseRetryAfter,
+  somethingElse,
+} from '../../../core/agent/response-action.ts'
 import { limits } from '../../../core/limits.ts'
 import { proxyOf } from './collector-address.ts'
 import { acceptedEncodings, readResponseBody } from './response-body.ts'
@@ -102,7 +108,7 @@ export class CollectorClient {
       const retryAfterMs = parseRetryAfter(headers.get('retry-after'), headers.get('date'), now())
       const message = isOfCollector
         ? (error.message ?? error.code ?? `HTTP ${status}`)
-        : `${contentType?.startsWith('text/html') ? 'a web page' : 'something else'} answered instead of the collector (HTTP ${status})`
+        : `${somethingElse(contentType)} (HTTP ${status})`
       log.debug({ path: request.path, status, code: error.code, request_id: requestId }, 'collector answered')
       return { kind: 'answer', status, code: error.code, retryAfterMs, isOfCollector, body, message, requestId }
     } catch (error) {

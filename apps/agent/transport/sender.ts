@@ -4,7 +4,7 @@ import { zstdCompressSync } from 'node:zlib'
 import { create, fromBinary } from '@bufbuild/protobuf'
 import type { Logger } from 'pino'
 import { halveSeries, mergeSeries, type PointSeries, pointCount } from '../../../core/agent/requests-of-cycles.ts'
-import { type Action, actionFor, isJson } from '../../../core/agent/response-action.ts'
+import { type Action, actionFor, isJson, somethingElse } from '../../../core/agent/response-action.ts'
 import { limits } from '../../../core/limits.ts'
 import { AgentStatsSchema, type MetricsAck, MetricsAckSchema } from '../../../proto/gen/svc/agent/v1/agent_pb.ts'
 import type { Clock } from '../clock.ts'
@@ -149,7 +149,7 @@ export class Sender {
     const configEtag = this.#acknowledged(reply)
     if (configEtag !== null) return { action, reply, configEtag }
     this.#sendErrors++
-    const message = 'something else answered instead of the collector'
+    const message = somethingElse(null)
     return { action: 'back_off', reply: { ...reply, message }, configEtag: '' }
   }
 

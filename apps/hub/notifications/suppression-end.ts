@@ -19,8 +19,9 @@ const IS_SUPPRESSED_NOW = sql`(
     and ((q.scope->>'all')::boolean or a.server_id = any(q.resolved_server_ids))
     and (cardinality(q.rule_ids) = 0 or a.rule_id = any(q.rule_ids))))`
 
-// `suppressed` alone: alerts that a hub of before `held_back` opened. The states stand in each part for its index.
-const IS_HELD_BACK = sql.raw(`((a.suppressed and a.notified_at is null and a.state in ('open', 'acknowledged'))
+// Without `held_back`: alerts that a hub of before it opened. The states stand in each part for its index.
+const IS_HELD_BACK =
+  sql.raw(`((a.suppressed and a.held_back is null and a.notified_at is null and a.state in ('open', 'acknowledged'))
   or (a.held_back is not null and a.notified_at is null and a.state in ('open', 'acknowledged')
     and not (a.held_back = 'flapping' and a.flapping))
   or a.recovery_untold)`)

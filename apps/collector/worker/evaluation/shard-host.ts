@@ -84,12 +84,7 @@ export class ShardHost {
       await bus.close()
     }
     const pollMs = storage.isWoken ? WOKEN_POLL_MS : FILE_POLL_MS
-    const config = {
-      ...this.config,
-      partition: 0,
-      pollMs,
-      seriesSweepIntervalMs: limits.seriesSweepMs,
-    }
+    const config = { ...this.config, partition: 0, pollMs, seriesSweepIntervalMs: limits.seriesSweepMs }
     const loop = new ShardLoop(config, bus, store, Date.now, this.tell)
     const faults = this.prepare(loop)
     this.forgetPurged(loop)

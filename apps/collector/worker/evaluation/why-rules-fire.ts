@@ -2,6 +2,7 @@
 // rule of its company why it covers none. A rule that does not appear is disabled or deleted in the hub.
 import type { RuleAlerting, SeriesAlerting } from '../../../../core/admin-api/alerting.ts'
 import { type EvaluatedRule, isRecovered, violates } from '../../../../core/alerting/evaluate/evaluate-sample.ts'
+import { isSilent } from '../../../../core/alerting/evaluate/no-data.ts'
 import { matchesLabels } from '../../../../core/alerting/rules/matches-labels.ts'
 import type { CompiledRule } from '../../../../core/alerting/rules/rule.ts'
 import { isInScope } from '../../../../core/alerting/rules/rules-of-series.ts'
@@ -114,7 +115,7 @@ const SINCE_CHANGE = 'since the rule or its alert has changed: the next sample d
 /** For how long no sample of the series came; null while that is no silence. */
 function silenceMs({ states, settings }: EvaluationState, row: number, nowMs: number): number | null {
   const silentMs = nowMs - states.lastReceivedMs[row]!
-  return silentMs > settings.noDataAfterMs ? silentMs : null
+  return isSilent(silentMs, settings) ? silentMs : null
 }
 
 /** The last decision in words. */

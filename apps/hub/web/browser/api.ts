@@ -47,7 +47,7 @@ export async function faultOf(response: Response): Promise<ApiFault> {
 export const unreachable: ApiFault = { status: 0, message: t('unreachable'), errors: {}, requestId: null }
 
 const abandoned = signal(0)
-/** What a dialog was left with before it was sent is not sent any more. */
+/** Changes that wait for a limit are not sent any more: whoever asked for them left. */
 export const abandonWaits = (): void => {
   abandoned.value++
 }

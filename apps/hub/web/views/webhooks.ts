@@ -13,6 +13,7 @@ import type { View } from './view.ts'
 
 /** The first by name: others are found over the API. */
 const READ_MAX = 1_000
+
 const toRow = (row: typeof webhooks.$inferSelect): WebhookRow => ({
   ...{ id: row.id, name: row.name, url: row.url, events: row.events ?? [] },
   ...{ isEnabled: row.enabled, failuresInARow: row.failuresInARow, disabledReason: row.disabledReason },

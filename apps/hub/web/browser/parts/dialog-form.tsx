@@ -1,9 +1,9 @@
 // The form of a dialog: what is filled in, what the API refused, and the two buttons. What was typed stays when it is
 // refused.
 import type { ComponentChildren } from 'preact'
-import { useRef, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { shellWords } from '../../words/shell.ts'
-import { type ApiFault, waitingSeconds } from '../api.ts'
+import { type ApiFault, abandonWaits, waitingSeconds } from '../api.ts'
 import { textsOf } from '../session.ts'
 import { ActFault, useFocusAtFault } from './fault.tsx'
 
@@ -36,6 +36,13 @@ export function DialogForm(props: Props) {
   const [isBusy, setBusy] = useState(false)
   // Known at once, before it is drawn: a second submit sends nothing.
   const isSending = useRef(false)
+  // Left while it waits for a limit, it is not sent any more.
+  useEffect(
+    () => () => {
+      if (isSending.current) abandonWaits()
+    },
+    [],
+  )
   const form = useFocusAtFault(fault)
   const onSubmit = async (event: Event): Promise<void> => {
     event.preventDefault()

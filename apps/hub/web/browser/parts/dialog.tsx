@@ -2,7 +2,6 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useRef } from 'preact/hooks'
 import { shellWords } from '../../words/shell.ts'
-import { abandonWaits } from '../api.ts'
 import { textsOf } from '../session.ts'
 import { Icon } from './icons.tsx'
 
@@ -26,7 +25,6 @@ export function Dialog({ title, children, onClose, isWide = false }: Props) {
     // What one came for, and not the button that closes it.
     dialog.current?.querySelector<HTMLElement>('input, select, textarea')?.focus()
     return () => {
-      abandonWaits()
       // What it was opened from may be gone, as the row of what was deleted.
       const isThere = before instanceof HTMLElement && before.isConnected
       const to = isThere ? before : document.getElementById('content')
