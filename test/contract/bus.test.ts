@@ -188,6 +188,7 @@ const cases: Case<Subject>[] = [
       const full = await writer.stats()
       expect(full.lagEntries).toBe(4)
       expect(Math.abs(Date.now() - full.oldestAtMs!)).toBeLessThan(10_000)
+      expect(await valuesAfter(reader, partition, 0)).toEqual(upTo(4))
       await reader.pass('evaluation', partition, 3)
       expect(await valuesAfter(reader, partition, 0)).toEqual(upTo(4))
       expect((await writer.stats()).bytes).toBe(full.bytes)

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { RedisBusWriter } from '../../apps/collector/bus/redis-bus.ts'
 import { plainAddress } from '../../apps/collector/store/redis/redis-address.ts'
 import { openRedis, whenReady } from '../../apps/collector/store/redis/redis-client.ts'
-import { redisKeys } from '../../apps/collector/store/redis/redis-keys.ts'
+import { redisKeys, streamOf } from '../../apps/collector/store/redis/redis-keys.ts'
 import { durabilityFaults } from '../../apps/collector/store/redis/redis-setup-faults.ts'
 import { shardOfServer } from '../../core/bus/shard-of-server.ts'
 import { id } from '../ingest/scripted-hub.ts'
@@ -157,7 +157,7 @@ test('[BUS-005] with the aclfile of the README what was acknowledged is there wh
     faults.push(await durabilityFaults(redis.client, keys, false))
     await redis.kill()
     await redis.start()
-    kept.push(await redis.client.xlen(keys.stream(shardOfServer(server.serverId))))
+    kept.push(await redis.client.xlen(keys.stream(streamOf(shardOfServer(server.serverId)))))
     await writer.close()
     await redis.close()
   }

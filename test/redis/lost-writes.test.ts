@@ -6,7 +6,7 @@ import { busConsumers } from '../../apps/collector/bus/bus.ts'
 import { RedisBusWriter } from '../../apps/collector/bus/redis-bus.ts'
 import { plainAddress } from '../../apps/collector/store/redis/redis-address.ts'
 import { whenReady } from '../../apps/collector/store/redis/redis-client.ts'
-import { redisKeys } from '../../apps/collector/store/redis/redis-keys.ts'
+import { redisKeys, streamOf } from '../../apps/collector/store/redis/redis-keys.ts'
 import { RedisLeases } from '../../apps/collector/store/redis/redis-lease-assignment.ts'
 import { RedisOutboxStore } from '../../apps/collector/store/redis/redis-outbox.ts'
 import { RedisRegistryStore } from '../../apps/collector/store/redis/redis-registry-store.ts'
@@ -92,7 +92,7 @@ test('[BUS-005] samples that get positions which Redis had given out before are 
   bus.setPartitions([eventShard])
   const running = writer.run()
   await publish(1, 5)
-  const comeBack = await remembered(keys.stream(eventShard), keys.busState)
+  const comeBack = await remembered(keys.stream(streamOf(eventShard)), keys.busState)
   await publish(6, 10)
   await until('all ten to be on their way to the store', () => insertCount === 1)
   await comeBack()

@@ -1,12 +1,14 @@
 // The bus over Redis, on a real server.
 import { afterAll, expect, test } from 'bun:test'
-import { RedisBusWriter } from '../../apps/collector/bus/redis-bus.ts'
+import { busConsumers } from '../../apps/collector/bus/bus.ts'
+import { RedisBusWriter, storedBeforeMs } from '../../apps/collector/bus/redis-bus.ts'
 import { pollFaults, RedisBusReader } from '../../apps/collector/bus/redis-bus-reader.ts'
 import { plainAddress } from '../../apps/collector/store/redis/redis-address.ts'
 import { openRedis, whenReady } from '../../apps/collector/store/redis/redis-client.ts'
-import { redisKeys } from '../../apps/collector/store/redis/redis-keys.ts'
+import { redisKeys, streamOf } from '../../apps/collector/store/redis/redis-keys.ts'
 import { EntryReader } from '../../core/bus/entry.ts'
 import { shardOfServer } from '../../core/bus/shard-of-server.ts'
+import { Random, seedOf } from '../fuzz/seeded.ts'
 import { entryOf } from '../support/clickhouse.ts'
 import { openTestRedis, startTestRedis } from '../support/redis.ts'
 import { until } from '../support/until.ts'
@@ -105,7 +107,7 @@ test('[BUS-005] what was passed on a bus that is lost counts no more, is told of
   for (const value of [1, 2, 3]) await writer.publish(SERVER, entry(value))
   await reader.pass('samples', SHARD, 3)
   expect(await reader.passed('samples', SHARD)).toBe(3)
-  await redis.del(keys.busState, keys.stream(SHARD))
+  await redis.del(keys.busState, keys.stream(streamOf(SHARD)))
   await writer.publish(SERVER, entry(4))
   expect(await reader.passed('samples', SHARD)).toBe(0)
   expect(told).toEqual([[SHARD, 3]])
@@ -176,7 +178,7 @@ test('[BUS-005] entries that were fetched before the connection broke are not ta
   expect(await reader.read(SHARD, 0, GIB)).toHaveLength(1)
   await writer.publish(SERVER, entry(2))
   await until('the second entry', () => news.length > 0)
-  await redis.del(keys.busState, keys.busPassed, keys.stream(SHARD))
+  await redis.del(keys.busState, keys.busPassed, keys.stream(streamOf(SHARD)))
   for (const value of [7, 8]) await writer.publish(SERVER, entry(value))
   const broken = new Promise(resolve => ownRedis.once('close', resolve))
   await redis.client('KILL', 'ID', await ownRedis.client('ID'))
@@ -198,6 +200,199 @@ test('[BUS-005] a state in which Redis looked for its fields one behind another 
   expect(await redis.object('ENCODING', keys.busState)).toBe('hashtable')
   expect(await valuesAfter(reader, SHARD, 41)).toEqual([1])
   expect((await writer.stats()).lagEntries).toBe(42)
+  await reader.close()
+})
+
+/** Groups of entries as a version before 2026-12 published them, in a stream of the partition. */
+async function publishAsFormer(keys: ReturnType<typeof redisKeys>, groups: readonly (readonly number[])[]) {
+  const { busState } = keys
+  for (const values of groups) {
+    const bytes = Buffer.concat(values.map(value => entry(value)))
+    const before = Number((await redis.hget(busState, `bytes:${SHARD}`)) ?? 0)
+    const position = await redis.hincrby(busState, `head:${SHARD}`, values.length)
+    const atMs = Date.now() - 1000
+    const former = keys.formerStream(SHARD)
+    await redis.xadd(former, `${position}-0`, 't', atMs, 'c', before, 'n', values.length, 'b', bytes)
+    await redis.hset(busState, `bytes:${SHARD}`, before + bytes.length)
+    await redis.hsetnx(busState, `oldest:${SHARD}`, atMs)
+    for (const field of ['held', `held:${SHARD}`]) await redis.hincrby(busState, field, bytes.length)
+  }
+}
+
+const passAll = async (reader: RedisBusReader, position: number): Promise<void> => {
+  for (const consumer of Object.values(busConsumers)) await reader.pass(consumer, SHARD, position)
+}
+
+test('[BUS-004] [BUS-005] what a former version left on the bus is read on in order, counts as waiting, and is removed once passed', async () => {
+  const { keys, writer, reader } = openBus()
+  await publishAsFormer(keys, [[1, 2], [3], [4]])
+  await redis.hset(keys.busPassed, `evaluation:${SHARD}`, 2)
+  const before = await writer.stats()
+  expect(before).toMatchObject({ lagEntries: 4, bytes: 4 * entry(1).length })
+  // The first to come may be a reader or a writer.
+  expect(await valuesAfter(reader, SHARD, 2)).toEqual([3, 4])
+  await writer.publish(SERVER, entry(5))
+  expect(await valuesAfter(reader, SHARD, 4)).toEqual([5])
+  expect(await writer.stats()).toMatchObject({ lagEntries: 5, bytes: 5 * entry(1).length })
+  expect((await writer.stats()).oldestAtMs).toBe(before.oldestAtMs)
+  // A process of that version that still runs.
+  await publishAsFormer(keys, [[6], [7]])
+  await writer.publish(SERVER, entry(8))
+  expect(await valuesAfter(reader, SHARD, 0)).toEqual([1, 2, 3, 4, 5, 6, 7, 8])
+  await passAll(reader, 8)
+  expect(await writer.stats()).toEqual({ lagEntries: 0, bytes: 0, oldestAtMs: null, isFull: false })
+  expect(await redis.xlen(keys.formerStream(SHARD))).toBe(0)
+  await reader.close()
+})
+
+test('[BUS-005] what a process of a former version writes beside us is found, also where nothing else comes', async () => {
+  const { keys } = openBus()
+  const news: number[] = []
+  const reader = new RedisBusReader(
+    redis,
+    keys,
+    5,
+    partition => void news.push(partition),
+    () => {},
+    10,
+  )
+  expect(await reader.read(SHARD, 0, GIB)).toEqual([])
+  await publishAsFormer(keys, [[1], [2, 3]])
+  await until('the news of it', () => news.length > 0)
+  expect(await valuesAfter(reader, SHARD, 0)).toEqual([1, 2, 3])
+  await reader.close()
+})
+
+test('[BUS-004] while much of a former version is moved, batches are refused as at the bound, and none overtakes it', async () => {
+  const { keys, writer, reader } = openBus()
+  const values = Array.from({ length: 200 }, (_, index) => index + 1)
+  await publishAsFormer(
+    keys,
+    values.map(value => [value]),
+  )
+  const refusals: unknown[] = []
+  await until('a batch to be taken', async () => {
+    const refusal = await writer.publish(SERVER, entry(201))
+    refusals.push(refusal)
+    return refusal === null
+  })
+  expect(refusals).toEqual(['full', 'full', 'full', null])
+  expect(await valuesAfter(reader, SHARD, 0)).toEqual([...values, 201])
+  await reader.close()
+})
+
+/** Servers of so many partitions that share a stream with that of SERVER. */
+function serversBeside(count: number): Map<number, string> {
+  const found = new Map<number, string>()
+  for (let index = 0; found.size < count; index++) {
+    const serverId = `22222222-2222-4222-8222-${String(index).padStart(12, '0')}`
+    const partition = shardOfServer(serverId)
+    if (partition !== SHARD && streamOf(partition) === streamOf(SHARD)) found.set(partition, serverId)
+  }
+  return found
+}
+
+test('[BUS-005] partitions of one stream are read from different positions, each in order, and none holds the others back', async () => {
+  const { keys, writer } = openBus()
+  const random = new Random(seedOf('positions on the bus'))
+  const servers = new Map([...serversBeside(4), [SHARD, SERVER]])
+  const sent = new Map([...servers.keys()].map(partition => [partition, [] as number[]]))
+  const reader = new RedisBusReader(redis, keys, 2, () => {})
+  const read = new Map([...servers.keys()].map(partition => [partition, 0]))
+  /** Where commits ended: consumers go on from there. */
+  const ends = new Map([...servers.keys()].map(partition => [partition, [0]]))
+  const check = async (partition: number, from: number): Promise<void> => {
+    expect(await valuesAfter(reader, partition, from)).toEqual(sent.get(partition)!.slice(from))
+    read.set(partition, sent.get(partition)!.length)
+  }
+  let value = 0
+  for (let round = 0; round < 150; round++) {
+    const batches = [...servers].flatMap(([partition, serverId]) =>
+      Array.from({ length: random.below(4) }, () => {
+        sent.get(partition)!.push(++value)
+        return writer.publish(serverId, entry(value, serverId))
+      }),
+    )
+    expect(new Set(await Promise.all(batches))).not.toContain('failed')
+    for (const [partition, values] of sent) ends.get(partition)!.push(values.length)
+    const partition = random.pick([...servers.keys()])
+    // Mostly from where it was left, at times from where an earlier owner was.
+    await check(partition, random.below(4) > 0 ? read.get(partition)! : random.pick(ends.get(partition)!))
+  }
+  for (const partition of servers.keys()) await check(partition, read.get(partition)!)
+  await reader.close()
+})
+
+test('[BUS-004] an item is removed once all partitions that it has entries of have passed it; one without news keeps none', async () => {
+  const { keys, writer, reader } = openBus()
+  const [[quiet, quietServer], [busy, busyServer]] = [...serversBeside(2)] as [[number, string], [number, string]]
+  const bytes = entry(1).length
+  const passedTo = async (partition: number, position: number): Promise<void> => {
+    await valuesAfter(reader, partition, 0)
+    for (const consumer of Object.values(busConsumers)) await reader.pass(consumer, partition, position)
+  }
+  await writer.publish(quietServer, entry(1, quietServer))
+  for (const value of [1, 2, 3]) await writer.publish(busyServer, entry(value, busyServer))
+  await passedTo(busy, 3)
+  expect((await writer.stats()).bytes).toBe(4 * bytes)
+  await passedTo(quiet, 1)
+  expect((await writer.stats()).bytes).toBe(0)
+  for (const value of [4, 5, 6]) await writer.publish(busyServer, entry(value, busyServer))
+  expect(await valuesAfter(reader, busy, 3)).toEqual([4, 5, 6])
+  for (const consumer of Object.values(busConsumers)) await reader.pass(consumer, busy, 5)
+  expect(await redis.xlen(keys.stream(streamOf(busy)))).toBe(1)
+  expect((await writer.stats()).bytes).toBe(bytes)
+  // What comes for the quiet one now is behind what it was taken past.
+  await writer.publish(quietServer, entry(2, quietServer))
+  expect(await valuesAfter(reader, quiet, 1)).toEqual([2])
+  await reader.close()
+})
+
+test('[BUS-004] samples count as stored up to the oldest that a partition waits with, whichever it is', async () => {
+  const { keys, writer, reader } = openBus()
+  const [[one, oneServer], [other, otherServer]] = [...serversBeside(2)] as [[number, string], [number, string]]
+  const startedMs = await storedBeforeMs(redis, keys)
+  await writer.publish(oneServer, entry(0, oneServer))
+  await valuesAfter(reader, one, 0)
+  for (const consumer of Object.values(busConsumers)) await reader.pass(consumer, one, 1)
+  await writer.publish(oneServer, entry(1, oneServer))
+  const waitsSinceMs = Number((await redis.xrange(keys.stream(streamOf(one)), '-', '+'))[0]![1][1])
+  expect(waitsSinceMs).toBeGreaterThanOrEqual(startedMs)
+  // Whoever passes something takes those along that have nothing to pass.
+  expect(await valuesAfter(reader, one, 1)).toEqual([1])
+  await reader.pass(busConsumers.evaluation, one, 2)
+  await until('the clock to go on', async () => Number((await redis.time())[0]) * 1000 > waitsSinceMs)
+  await writer.publish(otherServer, entry(1, otherServer))
+  expect(await valuesAfter(reader, other, 0)).toEqual([1])
+  expect(await storedBeforeMs(redis, keys)).toBe(waitsSinceMs)
+  await reader.pass(busConsumers.samples, one, 2)
+  const afterFirstMs = await storedBeforeMs(redis, keys)
+  expect(afterFirstMs).toBeGreaterThan(waitsSinceMs)
+  await reader.pass(busConsumers.samples, other, 1)
+  expect(await storedBeforeMs(redis, keys)).toBeGreaterThanOrEqual(afterFirstMs)
+  await reader.close()
+})
+
+test('[BUS-005] who does not take what came for it is given no more, and keeps nothing from the others', async () => {
+  const { keys, writer } = openBus()
+  const [[slow, slowServer], [quick, quickServer]] = [...serversBeside(2)] as [[number, string], [number, string]]
+  const reader = new RedisBusReader(redis, keys, 2, () => {})
+  for (const partition of [slow, quick]) expect(await reader.read(partition, 0, GIB)).toEqual([])
+  const large = entryOf(COMPANY, slowServer, [
+    { metric: 'cpu_usage_percent', points: Array.from({ length: 40_000 }, (_, index) => [index, index] as const) },
+  ])
+  for (let count = 0; count < 20; count++) await writer.publish(slowServer, large)
+  await writer.publish(quickServer, entry(7, quickServer))
+  expect(await valuesAfter(reader, quick, 0)).toEqual([7])
+  let position = 0
+  const sizes: number[] = []
+  while (position < 20)
+    for (const group of await reader.read(slow, position, GIB)) {
+      expect(group.firstPosition).toBe(position + 1)
+      sizes.push(group.bytes.length)
+      position += group.count
+    }
+  expect(sizes).toEqual(Array.from({ length: 20 }, () => large.length))
   await reader.close()
 })
 

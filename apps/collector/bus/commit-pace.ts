@@ -10,11 +10,11 @@ const GROUP_WAIT_MIN_MS = 2
 export const GROUP_ENTRIES = 12
 export const GROUP_WAIT_MS = 12
 /**
- * Over Redis a commit costs ingest and Redis together as much as eight entries in it do, so it waits for about twice as
- * many, yet no longer than this. An agent does not mind that; beside the workers' poll of 50 ms an alert is hardly
- * later.
+ * Over Redis a commit costs ingest, Redis and the workers together as much as twenty entries in it do, so it waits for
+ * about three times as many, yet no longer than this. An agent does not mind that; beside the workers' poll of 50 ms an
+ * alert is hardly later.
  */
-export const REDIS_GROUP_ENTRIES = 16
+export const REDIS_GROUP_ENTRIES = 64
 export const REDIS_GROUP_WAIT_MS = 25
 /** The rate is that of about so long. */
 const RATE_MS = 100

@@ -1,18 +1,24 @@
-// The reading side of the Redis bus. One command asks for what is new on all partitions that are read here, every few
-// milliseconds: a command a partition costs ten times as much, since each brings one or two batches.
+// The reading side of the Redis bus. One command asks for what is new on all streams, every few milliseconds, and what
+// it brings is shared out to the partitions that are read here: a command or an item a partition costs ten times as
+// much, since each brings one batch or two.
 
 import type { Redis } from 'ioredis'
 import { limits } from '../../../core/limits.ts'
 import { RedisScript, redisAway, redisCause } from '../store/redis/redis-client.ts'
-import type { RedisKeys } from '../store/redis/redis-keys.ts'
-import { LUA_PASS, LUA_TEXT, LUA_TRIM } from '../store/redis/redis-scripts.ts'
-import type { BusGroup, BusReader } from './bus.ts'
+import { BUS_STREAMS, type RedisKeys, streamOf } from '../store/redis/redis-keys.ts'
+import { LUA_MOVE, LUA_PASS, LUA_TEXT, LUA_TRIM } from '../store/redis/redis-scripts.ts'
+import { type BusGroup, type BusReader, busConsumers } from './bus.ts'
+import { PassedItems } from './passed-items.ts'
 
-/** The most entries of a stream that one command brings: where somebody asks for them, and of every partition. */
-const READ_ENTRIES_MAX = 64
-const NEWS_ENTRIES_MAX = 16
+/** The most items of a stream that one command brings. */
+const READ_ITEMS_MAX = 32
+/** A partition that has so much ready is given no more, until it is taken. */
+const READY_BYTES_MAX = 4 * 1024 * 1024
 /** A partition whose entries nobody took for so long is not read here any more, or is behind: it is asked for then. */
 const UNTAKEN_MAX_MS = 5_000
+/** Groups of a former stream that one call moves. */
+const MOVED_GROUPS = 64
+const FORMER_CHECK_MS = 5_000
 
 /** Nothing comes behind it. */
 const LAST_ID = '18446744073709551615-18446744073709551615'
@@ -26,14 +32,19 @@ local field = ARGV[1] .. ':' .. ARGV[2]
 local passed = tonumber(redis.call('HGET', KEYS[1], field) or '0')
 local head = tonumber(redis.call('HGET', KEYS[2], 'head:' .. ARGV[2]) or '0')
 if passed <= head then return {passed, 0} end
-redis.call('HDEL', KEYS[1], field)
+redis.call('HDEL', KEYS[1], field, ARGV[1] .. '-item:' .. ARGV[2])
 return {0, passed}
 `)
 
-/** KEYS: passed, state, stream. ARGV: consumer, partition, position. */
+/** KEYS: passed, state, stream. ARGV: consumer, partition, position, item, number of the stream. */
 const PASS = new RedisScript(`${LUA_TEXT}${LUA_TRIM}${LUA_PASS}
-if pass(ARGV[1], ARGV[2], ARGV[3], KEYS[1]) then trim(ARGV[2], KEYS[3], KEYS[2], KEYS[1]) end
+if pass(ARGV[1], ARGV[2], ARGV[3], ARGV[4], KEYS[1]) then trim(tonumber(ARGV[5]), KEYS[3], KEYS[2], KEYS[1]) end
 return 1
+`)
+
+/** KEYS: state, stream, former stream. ARGV: partition, number of the stream. Returns whether there may be more. */
+const MOVE = new RedisScript(`${LUA_TEXT}${LUA_MOVE}
+return moveFormer(ARGV[1], KEYS[3], ARGV[2], KEYS[2], KEYS[1], ${MOVED_GROUPS}) and 1 or 0
 `)
 
 /**
@@ -49,53 +60,148 @@ export async function pollFaults(redis: Redis, keys: RedisKeys): Promise<string[
 
 /** What is known of a partition that is read here. */
 type Followed = {
+  readonly partition: number
   /** What was handed out ends here. */
   position: number
-  /** The groups behind it that have come, since when. */
+  /** The partition's entries in the items of its stream up to this one are known. */
+  item: number
+  /** The groups behind the position that have come, since when. */
   ready: BusGroup[]
+  readyBytes: number
   readyAtMs: number
-  /** Whether there was nothing more behind these. */
-  isWhole: boolean
+  readonly items: PassedItems
 }
 
 type Row = [id: Buffer, fields: Buffer[]]
 
-const groupsOf = (partition: number, rows: readonly Row[]): BusGroup[] =>
-  rows.map(([id, fields]) => {
-    const last = Number.parseInt(id.toString('latin1'), 10)
-    const count = Number(fields[5]!.toString('latin1'))
-    return { partition, firstPosition: last - count + 1, count, bytes: fields[7]! }
-  })
+const knownTo = ({ ready, position }: Followed): number => {
+  const last = ready.at(-1)
+  return last ? last.firstPosition + last.count - 1 : position
+}
+
+/** Readers of entries need memory that is aligned to eight bytes: one copy for all that is in an item. */
+const aligned = (bytes: Buffer): Uint8Array => (bytes.byteOffset % 8 === 0 ? bytes : new Uint8Array(bytes))
+
+const hasRoom = (readyBytes: number): boolean => readyBytes < READY_BYTES_MAX
+
+type Run = { readonly partition: number; readonly last: number; readonly count: number; readonly bytes: number }
+
+/** The runs of an item, as PUBLISH writes them. */
+function runsOf(field: Buffer): Run[] {
+  const numbers = field.toString('latin1').split(' ')
+  const runs: Run[] = []
+  for (let at = 0; at < numbers.length; at += 4) {
+    const [partition, last, count, bytes] = [numbers[at], numbers[at + 1], numbers[at + 2], numbers[at + 3]]
+    runs.push({ partition: Number(partition), last: Number(last), count: Number(count), bytes: Number(bytes) })
+  }
+  return runs
+}
+
+/** Makes a run of an item ready, unless it is known already. */
+function add(followed: Followed, { partition, last, count }: Run, item: number, bytes: Uint8Array): void {
+  followed.items.came(last, item)
+  if (last <= knownTo(followed)) return
+  if (followed.ready.length === 0) followed.readyAtMs = performance.now()
+  followed.ready.push({ partition, firstPosition: last - count + 1, count, bytes })
+  followed.readyBytes += bytes.length
+}
 
 /** Hands out the first groups, about so many bytes. */
 function take(followed: Followed, bytesMax: number): BusGroup[] {
   let count = 0
-  for (let bytes = 0; count < followed.ready.length && bytes < bytesMax; count++)
-    bytes += followed.ready[count]!.bytes.length
+  let bytes = 0
+  while (count < followed.ready.length && bytes < bytesMax) bytes += followed.ready[count++]!.bytes.length
   const taken = followed.ready.splice(0, count)
+  followed.readyBytes -= bytes
   const last = taken.at(-1)
   if (last) followed.position = last.firstPosition + last.count - 1
   return taken
 }
 
+/** A stream, for the partitions of it that are followed. */
+class FollowedStream {
+  readonly partitions = new Map<number, Followed>()
+  /** Behind this item nothing was found, last time. */
+  private wholeAt = -1
+
+  /** The last item that is known of any partition. */
+  private get front(): number {
+    return Math.max(-1, ...[...this.partitions.values()].map(({ item }) => item))
+  }
+
+  /** Everything that was found of it is handed out or ready. */
+  isWhole({ item }: Followed): boolean {
+    return item === this.wholeAt && item === this.front
+  }
+
+  /**
+   * Where the stream is read on for those that are near its front: the news. For one that is further behind, where it
+   * is read on for those behind it too. Null where nobody takes more.
+   */
+  readFrom(behind?: Followed): number | null {
+    const near = this.front - READ_ITEMS_MAX
+    const from = behind && behind.item < near ? 0 : near
+    const items = [...this.partitions.values()].filter(({ item, readyBytes }) => item >= from && hasRoom(readyBytes))
+    return items.length === 0 ? null : Math.min(...items.map(({ item }) => item))
+  }
+
+  /** Shares out the items that follow one another behind `from`; calls `onNews` for what had nothing ready. */
+  share(from: number, rows: readonly Row[], onNews: (partition: number) => void): void {
+    const takers = new Set<Followed>()
+    for (const followed of this.partitions.values())
+      if (followed.item >= from && hasRoom(followed.readyBytes)) takers.add(followed)
+    for (const [id, fields] of rows) {
+      const item = Number.parseInt(id.toString('latin1'), 10)
+      const bytes = aligned(fields[7]!)
+      let at = 0
+      for (const run of runsOf(fields[5]!)) {
+        const followed = this.partitions.get(run.partition)
+        if (followed && followed.item < item && takers.has(followed)) {
+          if (followed.ready.length === 0) onNews(run.partition)
+          add(followed, run, item, bytes.subarray(at, at + run.bytes))
+        }
+        at += run.bytes
+      }
+      for (const followed of takers) {
+        followed.item = Math.max(followed.item, item)
+        if (!hasRoom(followed.readyBytes)) takers.delete(followed)
+      }
+    }
+    if (rows.length >= READ_ITEMS_MAX) return
+    // Items between may have been removed.
+    this.wholeAt = Math.max(from, this.front)
+    for (const followed of takers) followed.item = this.wholeAt
+  }
+
+  forgetUntaken(): void {
+    const nowMs = performance.now()
+    for (const [partition, { ready, readyAtMs }] of this.partitions)
+      if (ready.length > 0 && nowMs - readyAtMs > UNTAKEN_MAX_MS) this.partitions.delete(partition)
+  }
+}
+
 /**
  * A reader of the Redis bus, for one consumer. A partition is followed from the first read of it on: the poll asks for
- * what came behind the position that was handed out. Whoever reads from another position asks for it by itself.
+ * what came behind what is known of it. Whoever reads from another position asks for it by itself.
  */
 export class RedisBusReader implements BusReader {
   /** Those that this process has leases for. */
   partitions: readonly number[] = []
-  private readonly followed = new Map<number, Followed>()
+  private readonly streams = Array.from({ length: BUS_STREAMS }, () => new FollowedStream())
   /** The last position of each partition, as last asked for: less may be known of what came until then. */
   private readonly heads = new Float64Array(limits.stateShards)
   private timer: ReturnType<typeof setTimeout> | null = null
   private isClosed = false
+  private formerCheckAtMs: number
   /** Redis may come back with other entries under the positions of those that are ready. */
-  private readonly forgetAll = (): void => this.followed.clear()
+  private readonly forgetAll = (): void => {
+    for (const stream of this.streams) stream.partitions.clear()
+  }
 
   /**
    * `onNews` is called when some partition has new entries. `pollMs` is the poll interval. `onWentBack` is called when
-   * a partition ends before a position that was passed on it.
+   * a partition ends before a position that was passed on it. `formerCheckMs` is how often it is looked whether a
+   * process of a former version has written.
    */
   constructor(
     private readonly redis: Redis,
@@ -103,14 +209,16 @@ export class RedisBusReader implements BusReader {
     private readonly pollMs: number,
     private readonly onNews: (partition: number) => void,
     private readonly onWentBack: (partition: number, passed: number) => void = () => {},
+    private readonly formerCheckMs = FORMER_CHECK_MS,
   ) {
+    this.formerCheckAtMs = performance.now() + formerCheckMs
     redis.on('close', this.forgetAll)
     this.poll()
   }
 
   private poll(): void {
     if (this.isClosed) return
-    this.readNews()
+    this.readAllNews()
       // The connection logs its own trouble; the next poll finds what came meanwhile.
       .catch(this.forgetAll)
       .finally(() => {
@@ -118,52 +226,95 @@ export class RedisBusReader implements BusReader {
       })
   }
 
-  private async readNews(): Promise<void> {
-    const nowMs = performance.now()
-    const asked: { readonly partition: number; readonly position: number }[] = []
-    for (const [partition, { position, ready, readyAtMs }] of this.followed)
-      if (ready.length === 0) asked.push({ partition, position })
-      else if (nowMs - readyAtMs > UNTAKEN_MAX_MS) this.followed.delete(partition)
-    if (asked.length === 0) return
-    const streams = asked.map(({ partition }) => this.keys.stream(partition))
-    const after = asked.map(({ position }) => `${position}-0`)
-    const found = await this.redis.xreadBuffer('COUNT', NEWS_ENTRIES_MAX, 'STREAMS', ...streams, ...after)
-    const rowsOf = new Map(found?.map(([key, rows]) => [key.toString(), rows]))
-    for (const [index, { partition, position }] of asked.entries()) {
-      const followed = this.followed.get(partition)
-      // It was read meanwhile.
-      if (followed?.position !== position || followed.ready.length > 0) continue
-      const rows = rowsOf.get(streams[index]!) ?? []
-      followed.isWhole = rows.length < NEWS_ENTRIES_MAX
-      if (rows.length === 0) continue
-      followed.ready = groupsOf(partition, rows)
-      followed.readyAtMs = performance.now()
-      this.onNews(partition)
+  private async readAllNews(): Promise<void> {
+    while ((await this.readNews()) && !this.isClosed);
+  }
+
+  /** Returns whether there may be more. */
+  private async readNews(): Promise<boolean> {
+    if (performance.now() >= this.formerCheckAtMs) await this.moveFormer()
+    const asked: { readonly key: string; readonly stream: FollowedStream; readonly from: number }[] = []
+    for (const [index, stream] of this.streams.entries()) {
+      stream.forgetUntaken()
+      const from = stream.readFrom()
+      if (from !== null) asked.push({ key: this.keys.stream(index), stream, from })
     }
+    if (asked.length === 0) return false
+    const keys = asked.map(({ key }) => key)
+    const after = asked.map(({ from }) => `${from}-0`)
+    const found = await this.redis.xreadBuffer('COUNT', READ_ITEMS_MAX, 'STREAMS', ...keys, ...after)
+    const rowsOf = new Map(found?.map(([key, rows]) => [key.toString(), rows]))
+    for (const { key, stream, from } of asked) stream.share(from, rowsOf.get(key) ?? [], this.onNews)
+    return [...rowsOf.values()].some(rows => rows.length === READ_ITEMS_MAX)
   }
 
   async read(partition: number, position: number, bytesMax: number): Promise<BusGroup[]> {
-    const followed = this.followed.get(partition)
-    if (followed?.position === position) {
+    const stream = this.streams[streamOf(partition)]!
+    for (;;) {
+      const known = stream.partitions.get(partition)
+      const followed = known?.position === position ? known : await this.follow(partition, position)
       if (followed.ready.length > 0) return take(followed, bytesMax)
-      if (followed.isWhole && this.heads[partition]! <= position) return []
+      const isWhole = stream.isWhole(followed)
+      if (isWhole && this.heads[partition]! <= position) return []
+      const from = stream.readFrom(followed)!
+      const rows = await this.redis
+        .xrangeBuffer(this.keys.stream(streamOf(partition)), `(${from}-0`, '+', 'COUNT', READ_ITEMS_MAX)
+        .catch(redisAway)
+      stream.share(from, rows, () => {})
+      // The head that was asked for is of entries that were removed.
+      if (isWhole && followed.ready.length === 0 && stream.isWhole(followed)) this.heads[partition] = position
     }
-    const rows = await this.redis
-      .xrangeBuffer(this.keys.stream(partition), `(${position}-0`, '+', 'COUNT', READ_ENTRIES_MAX)
-      .catch(redisAway)
-    const anew: Followed = {
+  }
+
+  /** Begins to read a partition behind a position. */
+  private async follow(partition: number, position: number): Promise<Followed> {
+    const { redis, keys } = this
+    const index = streamOf(partition)
+    const consumers = Object.values(busConsumers)
+    const [[last, former], passed] = await Promise.all([
+      redis.hmget(keys.busState, `stream-last:${index}`, `bytes:${partition}`),
+      redis.hmget(keys.busPassed, ...consumers.flatMap(name => [`${name}:${partition}`, `${name}-item:${partition}`])),
+    ]).catch(redisAway)
+    if (former != null) await this.moveAll(partition)
+    const items = consumers
+      .map((_, at) => ({ passedTo: Number(passed[at * 2] ?? 0), item: Number(passed[at * 2 + 1] ?? 0) }))
+      // An item that is not there yet is of a bus that is lost.
+      .filter(({ passedTo, item }) => passedTo <= position && item <= Number(last ?? 0))
+      .map(({ item }) => item)
+    const followed: Followed = {
+      partition,
       position,
-      ready: groupsOf(partition, rows),
-      readyAtMs: performance.now(),
-      isWhole: rows.length < READ_ENTRIES_MAX,
+      item: Math.max(0, ...items),
+      ready: [],
+      readyBytes: 0,
+      readyAtMs: 0,
+      items: new PassedItems(),
     }
-    this.followed.set(partition, anew)
-    return take(anew, bytesMax)
+    this.streams[index]!.partitions.set(partition, followed)
+    return followed
+  }
+
+  /** While processes of a former version write, what they wrote is moved as often as what is new is asked for. */
+  private async moveFormer(): Promise<void> {
+    const followed = this.streams.flatMap(({ partitions }) => [...partitions.keys()])
+    if (followed.length === 0) return
+    const found = await this.redis.hmget(this.keys.busState, ...followed.map(partition => `bytes:${partition}`))
+    const written = followed.filter((_, index) => found[index] !== null)
+    for (const partition of written) await this.moveAll(partition)
+    if (written.length === 0) this.formerCheckAtMs = performance.now() + this.formerCheckMs
+  }
+
+  private async moveAll(partition: number): Promise<void> {
+    const { busState, stream, formerStream } = this.keys
+    const index = streamOf(partition)
+    const keys = [busState, stream(index), formerStream(partition)]
+    while ((await MOVE.run(this.redis, keys, [partition, index]).catch(redisAway)) === 1);
   }
 
   hasMore(partition: number): boolean {
-    const followed = this.followed.get(partition)
-    return !followed?.isWhole || followed.ready.length > 0
+    const stream = this.streams[streamOf(partition)]!
+    const followed = stream.partitions.get(partition)
+    return !followed || followed.ready.length > 0 || !stream.isWhole(followed)
   }
 
   /** Whoever learns of a new head first tells of it, and what is known to be whole is so only up to there. */
@@ -186,7 +337,9 @@ export class RedisBusReader implements BusReader {
 
   async pass(consumer: string, partition: number, position: number): Promise<void> {
     const { busPassed, busState, stream } = this.keys
-    await PASS.run(this.redis, [busPassed, busState, stream(partition)], [consumer, partition, position])
+    const index = streamOf(partition)
+    const item = this.streams[index]!.partitions.get(partition)?.items.upTo(position) ?? ''
+    await PASS.run(this.redis, [busPassed, busState, stream(index)], [consumer, partition, position, item, index])
   }
 
   async close(): Promise<void> {

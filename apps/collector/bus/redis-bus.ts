@@ -1,18 +1,18 @@
-// The bus between hosts: a Redis stream a shard (decision G-142). One script assigns positions, adds entries and
-// refuses at the bound; another records a passed position and removes what all consumers have passed. An acknowledged
-// batch is in Redis' append-only file with `appendfsync always`, and on `redis.wait_replicas` replicas. With
-// `everysec` Redis may defer its writes for up to two seconds while its disk is busy, and loses what it acknowledged
-// meanwhile when it is killed; a replica that is promoted may lack what came last. Such a loss is counted when the
-// connection is back.
+// The bus between hosts: 64 partitions in four Redis streams (decision G-142), since each item that a commit adds costs
+// as much as a batch does. One script assigns positions, adds entries and refuses at the bound; another records a
+// passed position and removes what all consumers have passed. An acknowledged batch is in Redis' append-only file with
+// `appendfsync always`, and on `redis.wait_replicas` replicas. With `everysec` Redis may defer its writes for up to two
+// seconds while its disk is busy, and loses what it acknowledged meanwhile when it is killed; a replica that is
+// promoted may lack what came last. Such a loss is counted when the connection is back.
 
 import type { Redis } from 'ioredis'
 import { assert } from '../../../core/assert.ts'
 import { type BusBound, isBusFull } from '../../../core/bus/bus-bound.ts'
 import { shardOfServer } from '../../../core/bus/shard-of-server.ts'
 import { limits } from '../../../core/limits.ts'
-import { asBuffer, RedisScript, redisCause, whenReplicated } from '../store/redis/redis-client.ts'
-import type { RedisKeys } from '../store/redis/redis-keys.ts'
-import { LUA_NOW, LUA_TEXT } from '../store/redis/redis-scripts.ts'
+import { RedisScript, redisCause, whenReplicated } from '../store/redis/redis-client.ts'
+import { BUS_STREAMS, PARTITIONS_A_STREAM, type RedisKeys, streamOf } from '../store/redis/redis-keys.ts'
+import { LUA_MOVE, LUA_NOW, LUA_TEXT } from '../store/redis/redis-scripts.ts'
 import { type BusStats, type BusWriter, busConsumers, type PublishRefusal } from './bus.ts'
 import { CommitPace, REDIS_GROUP_ENTRIES } from './commit-pace.ts'
 import { LostBatches } from './lost-batches.ts'
@@ -30,16 +30,20 @@ const AGE_CHECK_MS = 100
 
 /**
  * A value of more than 64 bytes: where a hash has one, Redis finds its fields by their hash and not one behind another,
- * which of the 250 of the state would cost a third of a commit.
+ * which of the 80 of the state would cost a third of a commit.
  */
-const ABOUT_STATE = 'Of each partition: the last position, the bytes ever published, the bytes that wait, since when'
+const ABOUT_STATE = 'Of partitions the last position; of streams the last item, the bytes ever, those that wait, since'
+
+/** So many groups of a partition's former stream are moved by a commit that has entries behind them, and no more. */
+const MOVED_GROUPS_MAX = 64
 
 /**
- * KEYS: state, a stream a group. ARGV: most bytes, most age or 0 where it is not looked at, then partition, count,
- * bytes a group. Returns the last position of each group, or 0 at the bound (`isBusFull`). The state is read and
- * written once for all groups.
+ * KEYS: state, streams. ARGV: most bytes, most age or 0 where it is not looked at, prefix of former streams, then of
+ * each stream its number, the bytes of all its runs, how many runs, and partition, count and bytes of each. Returns the
+ * last position of each run, or 0 at the bound (`isBusFull`) and while what a former version left is being moved. The
+ * state is read and written once for all.
  */
-const PUBLISH = new RedisScript(`${LUA_NOW}${LUA_TEXT}
+const PUBLISH = new RedisScript(`${LUA_NOW}${LUA_TEXT}${LUA_MOVE}
 local call, state, nowMs = redis.call, KEYS[1], now()
 local nowText = text(nowMs)
 local function full()
@@ -47,58 +51,97 @@ local function full()
   return 0
 end
 if ARGV[2] ~= '0' then
-  local oldest = {'HMGET', state}
-  for partition = 0, ${limits.stateShards - 1} do oldest[partition + 3] = 'oldest:' .. partition end
-  for _, atMs in ipairs(call(unpack(oldest))) do
+  local oldest = {}
+  for stream = 0, ${BUS_STREAMS - 1} do oldest[stream + 1] = 'stream-oldest:' .. stream end
+  for partition = 0, ${limits.stateShards - 1} do oldest[#oldest + 1] = 'oldest:' .. partition end
+  for _, atMs in ipairs(call('HMGET', state, unpack(oldest))) do
     if atMs and nowMs - tonumber(atMs) > tonumber(ARGV[2]) then return full() end
   end
   if call('HEXISTS', state, 'about') == 0 then call('HSET', state, 'about', '${ABOUT_STATE}') end
 end
-local fields, to = {'held'}, 1
-for at = 3, #ARGV, 3 do
-  local partition = ARGV[at]
-  fields[to + 1], fields[to + 2] = 'head:' .. partition, 'bytes:' .. partition
-  fields[to + 3], fields[to + 4] = 'held:' .. partition, 'oldest:' .. partition
-  to = to + 4
+local fields, to, at = {'held'}, 1, 4
+for stream = 2, #KEYS do
+  local index = ARGV[at]
+  fields[to + 1], fields[to + 2] = 'stream-last:' .. index, 'stream-bytes:' .. index
+  fields[to + 3], fields[to + 4] = 'stream-held:' .. index, 'stream-oldest:' .. index
+  to, at = to + 4, at + 3
+  for _ = 1, tonumber(ARGV[at - 1]) do
+    fields[to + 1], fields[to + 2] = 'head:' .. ARGV[at], 'bytes:' .. ARGV[at]
+    to, at = to + 2, at + 3
+  end
 end
 local values = call('HMGET', state, unpack(fields))
 local held = tonumber(values[1] or '0')
 if held >= tonumber(ARGV[1]) then return full() end
-local lasts, changed, rows = {}, {}, {}
-to = 0
-for group = 1, #KEYS - 1 do
-  local at, value = group * 3, group * 4 - 2
-  local count, bytes = ARGV[at + 1], ARGV[at + 2]
-  local before, size = values[value + 1] or '0', #bytes
-  local last = tonumber(values[value] or '0') + tonumber(count)
-  local lastText = text(last)
-  changed[to + 1], changed[to + 2] = fields[value], lastText
-  changed[to + 3], changed[to + 4] = fields[value + 1], text(tonumber(before) + size)
-  changed[to + 5], changed[to + 6] = fields[value + 2], text(tonumber(values[value + 2] or '0') + size)
-  to = to + 6
-  if not values[value + 3] then
-    changed[to + 1], changed[to + 2] = fields[value + 3], nowText
-    to = to + 2
+local isMoving, hasMoved = false, false
+to, at = 1, 4
+for stream = 2, #KEYS do
+  local index = ARGV[at]
+  to, at = to + 4, at + 3
+  for _ = 1, tonumber(ARGV[at - 1]) do
+    if values[to + 2] then
+      local more = moveFormer(ARGV[at], ARGV[3] .. ARGV[at], index, KEYS[stream], state, ${MOVED_GROUPS_MAX})
+      isMoving, hasMoved = isMoving or more, true
+    end
+    to, at = to + 2, at + 3
   end
-  held = held + size
-  lasts[group] = last
-  rows[group] = {'XADD', KEYS[group + 1], lastText .. '-0', 't', nowText, 'c', before, 'n', count, 'b', bytes}
+end
+if isMoving then return full() end
+if hasMoved then
+  values = call('HMGET', state, unpack(fields))
+  held = tonumber(values[1] or '0')
+end
+local lasts, changed = {}, {}
+to, at = 1, 4
+for stream = 2, #KEYS do
+  local index, bytes, runs = ARGV[at], ARGV[at + 1], {}
+  local item = text(tonumber(values[to + 1] or '0') + 1)
+  local before = values[to + 2] or '0'
+  local n = #changed
+  changed[n + 1], changed[n + 2] = fields[to + 1], item
+  changed[n + 3], changed[n + 4] = fields[to + 2], text(tonumber(before) + #bytes)
+  changed[n + 5], changed[n + 6] = fields[to + 3], text(tonumber(values[to + 3] or '0') + #bytes)
+  n = n + 6
+  if not values[to + 4] then
+    changed[n + 1], changed[n + 2] = fields[to + 4], nowText
+    n = n + 2
+  end
+  held = held + #bytes
+  to, at = to + 4, at + 3
+  for run = 1, tonumber(ARGV[at - 1]) do
+    local last = tonumber(values[to + 1] or '0') + tonumber(ARGV[at + 1])
+    local lastText = text(last)
+    changed[n + 1], changed[n + 2] = fields[to + 1], lastText
+    n = n + 2
+    lasts[#lasts + 1] = last
+    runs[run] = ARGV[at] .. ' ' .. lastText .. ' ' .. ARGV[at + 1] .. ' ' .. ARGV[at + 2]
+    to, at = to + 2, at + 3
+  end
+  call('XADD', KEYS[stream], item .. '-0', 't', nowText, 'c', before, 'r', table.concat(runs, ' '), 'b', bytes)
 end
 call('HSET', state, 'held', text(held), unpack(changed))
-for group = 1, #rows do call(unpack(rows[group])) end
 return lasts
 `)
 
 /**
- * KEYS: passed, state, streams. Returns the time at which the oldest entry came that the samples consumer has not
- * passed, or now.
+ * KEYS: passed, state, streams. Returns a time at which the oldest entry that the samples consumer has not passed came,
+ * or an older one, or now.
  */
 const STORED_BEFORE = new RedisScript(`${LUA_NOW}${LUA_TEXT}
 local oldest = now()
-for partition = 0, #KEYS - 3 do
-  local passed = tonumber(redis.call('HGET', KEYS[1], '${busConsumers.samples}:' .. partition) or '0')
-  if tonumber(redis.call('HGET', KEYS[2], 'head:' .. partition) or '0') > passed then
-    local first = redis.call('XRANGE', KEYS[partition + 3], '(' .. text(passed) .. '-0', '+', 'COUNT', 1)[1]
+for stream = 0, #KEYS - 3 do
+  local behind
+  for partition = stream * ${PARTITIONS_A_STREAM}, stream * ${PARTITIONS_A_STREAM} + ${PARTITIONS_A_STREAM - 1} do
+    local of = redis.call('HMGET', KEYS[2], 'head:' .. partition, 'oldest:' .. partition)
+    local at = redis.call('HMGET', KEYS[1], '${busConsumers.samples}:' .. partition,
+      '${busConsumers.samples}-item:' .. partition)
+    if tonumber(of[1] or '0') > tonumber(at[1] or '0') then
+      behind = math.min(behind or math.huge, tonumber(at[2] or '0'))
+      oldest = math.min(oldest, tonumber(of[2] or oldest))
+    end
+  end
+  if behind then
+    local first = redis.call('XRANGE', KEYS[stream + 3], '(' .. text(behind) .. '-0', '+', 'COUNT', 1)[1]
     if first then oldest = math.min(oldest, tonumber(first[2][2])) end
   end
 end
@@ -109,6 +152,23 @@ type Pending = {
   readonly partition: number
   readonly entry: Uint8Array
   readonly resolve: (refusal: PublishRefusal | null) => void
+}
+
+/** What a commit has of a partition. */
+type Run = { readonly partition: number; readonly entries: Uint8Array[]; bytes: number }
+
+/** In the order of the partitions, and so of the streams. */
+function runsOf(group: readonly Pending[]): Run[] {
+  const runs = new Map<number, Run>()
+  for (const { partition, entry } of group) {
+    const run = runs.get(partition)
+    if (!run) runs.set(partition, { partition, entries: [entry], bytes: entry.length })
+    else {
+      run.entries.push(entry)
+      run.bytes += entry.length
+    }
+  }
+  return [...runs.values()].sort((a, b) => a.partition - b.partition)
 }
 
 type RedisBusWriterOptions = BusBound & {
@@ -187,18 +247,16 @@ export class RedisBusWriter implements BusWriter {
 
   private async send(group: readonly Pending[]): Promise<PublishRefusal | null> {
     const { redis, keys, bytesMax, ageMaxMs, replicas = 0, onError } = this.options
-    const byPartition = new Map<number, Uint8Array[]>()
-    for (const { partition, entry } of group) {
-      const entries = byPartition.get(partition)
-      if (entries) entries.push(entry)
-      else byPartition.set(partition, [entry])
-    }
+    const runs = runsOf(group)
     const scriptKeys = [keys.busState]
     const checksAge = performance.now() >= this.ageCheckAtMs
-    const args: (string | number | Buffer)[] = [bytesMax, checksAge ? ageMaxMs : 0]
-    for (const [partition, entries] of byPartition) {
-      scriptKeys.push(keys.stream(partition))
-      args.push(partition, entries.length, entries.length === 1 ? asBuffer(entries[0]!) : Buffer.concat(entries))
+    const args: (string | number | Buffer)[] = [bytesMax, checksAge ? ageMaxMs : 0, keys.formerStream('')]
+    for (let stream = 0; stream < BUS_STREAMS; stream++) {
+      const own = runs.filter(({ partition }) => streamOf(partition) === stream)
+      if (own.length === 0) continue
+      scriptKeys.push(keys.stream(stream))
+      args.push(stream, Buffer.concat(own.flatMap(({ entries }) => entries)), own.length)
+      for (const { partition, entries, bytes } of own) args.push(partition, entries.length, bytes)
     }
     try {
       const lasts = await PUBLISH.run(redis, scriptKeys, args)
@@ -207,7 +265,7 @@ export class RedisBusWriter implements BusWriter {
       if (checksAge) this.ageCheckAtMs = performance.now() + AGE_CHECK_MS
       await whenReplicated(redis, replicas)
       const atMs = performance.now()
-      for (const [index, [partition, entries]] of [...byPartition].entries())
+      for (const [index, { partition, entries }] of runs.entries())
         this.lostBatches.noteAcknowledged(partition, Number(lasts[index]), entries.length, atMs)
       this.isFailing = false
       return null
@@ -250,7 +308,7 @@ export async function readHeads(redis: Redis, keys: RedisKeys): Promise<number[]
 
 /** Every batch that came before this instant, ms by the clock of Redis, is in the samples store. */
 export async function storedBeforeMs(redis: Redis, keys: RedisKeys): Promise<number> {
-  const streams = PARTITIONS.map(partition => keys.stream(partition))
+  const streams = Array.from({ length: BUS_STREAMS }, (_, stream) => keys.stream(stream))
   return Number(await STORED_BEFORE.run(redis, [keys.busPassed, keys.busState, ...streams], []))
 }
 
@@ -262,13 +320,12 @@ async function busStats(redis: Redis, keys: RedisKeys, bound: BusBound): Promise
     redis.time(),
   ])
   let lagEntries = 0
-  let oldestAtMs: number | null = null
+  const since = Object.keys(state).filter(field => /^(?:stream-)?oldest:/.test(field))
+  const oldestAtMs = since.length === 0 ? null : Math.min(...since.map(field => Number(state[field])))
   for (const partition of PARTITIONS) {
     const head = Number(state[`head:${partition}`] ?? 0)
     const passedTo = (consumer: string): number => Number(passed[`${consumer}:${partition}`] ?? 0)
     lagEntries += Math.max(0, head - Math.min(passedTo('evaluation'), passedTo('samples')))
-    const oldest = state[`oldest:${partition}`]
-    if (oldest !== undefined) oldestAtMs = Math.min(oldestAtMs ?? Number.POSITIVE_INFINITY, Number(oldest))
   }
   const fill = { bytes: Number(state.held ?? 0), oldestAtMs }
   const nowMs = Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000)

@@ -7,16 +7,32 @@ export const LEADER = limits.stateShards
 /** Number of leases: the shards and the leader's. */
 export const LEASES = limits.stateShards + 1
 
+/** A stream of the bus holds the entries of so many partitions: a commit costs an item in each that it has some of. */
+export const PARTITIONS_A_STREAM = 16
+export const BUS_STREAMS = limits.stateShards / PARTITIONS_A_STREAM
+export const streamOf = (partition: number): number => Math.floor(partition / PARTITIONS_A_STREAM)
+
 const busKeys = (prefix: string) => ({
-  // The bus: one stream a shard. The id of an entry is `P-0`, P the last position in it; fields t (time, ms), c (bytes
-  // of the partition before it), n (number of batches), b (the batches, one after another).
-  stream: (partition: number): string => `${prefix}bus:${partition}`,
+  // The bus: a stream for sixteen partitions. An item `N-0`, N its number in the stream, is what one commit has of
+  // them: fields t (time, ms), c (bytes of the stream before it), r (`PARTITION LAST COUNT BYTES` of each run of
+  // entries of a partition, LAST the position of its last entry), b (the entries of all runs, one after another).
+  stream: (stream: number): string => `${prefix}bus:stream:${stream}`,
   /**
-   * Hash: head:N last position, bytes:N bytes ever published, held:N bytes that wait, oldest:N when the oldest of them
-   * came, held: all, overflow: when a batch was last refused at the bound, about: a text that makes it a hash table.
+   * The stream that a partition had of its own in versions before 2026-12; what such a version wrote is moved. An item
+   * `P-0` is a group of entries, P its last position, with n (number of entries) instead of r.
+   */
+  formerStream: (partition: number | ''): string => `${prefix}bus:${partition}`,
+  /**
+   * Hash: head:P last position of a partition; of a stream S stream-last:S its last item, stream-bytes:S bytes ever
+   * published, stream-held:S bytes that wait, stream-oldest:S when the oldest of them came; held: bytes that wait in
+   * all, overflow: when a batch was last refused at the bound, about: a text that makes it a hash table. bytes:P,
+   * held:P and oldest:P say of a former stream what those of a stream say.
    */
   busState: `${prefix}bus:state`,
-  /** Hash: evaluation:N and samples:N, the position that the consumer has passed for good. */
+  /**
+   * Hash: evaluation:P and samples:P, the position that the consumer has passed for good; evaluation-item:P and
+   * samples-item:P, an item of the stream behind which all is that it has not passed.
+   */
   busPassed: `${prefix}bus:passed`,
 })
 
