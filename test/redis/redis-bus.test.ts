@@ -5,7 +5,7 @@ import { RedisBusWriter, storedBeforeMs } from '../../apps/collector/bus/redis-b
 import { pollFaults, RedisBusReader } from '../../apps/collector/bus/redis-bus-reader.ts'
 import { plainAddress } from '../../apps/collector/store/redis/redis-address.ts'
 import { openRedis, whenReady } from '../../apps/collector/store/redis/redis-client.ts'
-import { redisKeys, streamOf } from '../../apps/collector/store/redis/redis-keys.ts'
+import { redisKeys, STREAM_WORKER, streamOf } from '../../apps/collector/store/redis/redis-keys.ts'
 import { EntryReader } from '../../core/bus/entry.ts'
 import { shardOfServer } from '../../core/bus/shard-of-server.ts'
 import { Random, seedOf } from '../fuzz/seeded.ts'
@@ -279,6 +279,18 @@ test('[BUS-004] while much of a former version is moved, batches are refused as 
   expect(refusals).toEqual(['full', 'full', 'full', null])
   expect(await valuesAfter(reader, SHARD, 0)).toEqual([...values, 201])
   await reader.close()
+})
+
+test('[BUS-004] while a worker of a former version runs nothing is acknowledged that it would pass unseen', async () => {
+  const { keys, writer, causes } = openBus()
+  await redis.zadd(keys.workers, Date.now() - 1, 'gone', Date.now() + 60_000, `new${STREAM_WORKER}`)
+  expect(await writer.publish(SERVER, entry(1))).toBeNull()
+  await redis.zadd(keys.workers, Date.now() + 60_000, 'former')
+  await until('a batch to be refused', async () => (await writer.publish(SERVER, entry(2))) === 'failed')
+  expect(await writer.publish(SERVER, entry(3))).toBe('failed')
+  expect(causes).toEqual(['a worker of a former version is running: replace workers before ingest'])
+  await redis.zrem(keys.workers, 'former')
+  expect(await writer.publish(SERVER, entry(4))).toBeNull()
 })
 
 /** Servers of so many partitions that share a stream with that of SERVER. */

@@ -1,6 +1,6 @@
 // A reload call at one of several workers: what its 202 promises.
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { redisKeys } from '../../apps/collector/store/redis/redis-keys.ts'
+import { redisKeys, STREAM_WORKER } from '../../apps/collector/store/redis/redis-keys.ts'
 import { RedisQuestions } from '../../apps/collector/store/redis/redis-questions.ts'
 import { shardOfServer } from '../../core/bus/shard-of-server.ts'
 import { id } from '../ingest/scripted-hub.ts'
@@ -71,7 +71,8 @@ test('a worker that is gone is not waited for by who asks the others, nor is one
     )
   const [asker, silent, other, gone] = [open('a', 1), open('b', null), open('c', 3), open('d', 4)]
   // As it is until the time of their leases is over.
-  for (const owner of ['a', 'b', 'c', 'd']) await site.redis.zadd(keys.workers, Date.now() + 10_000, owner)
+  for (const owner of ['a', 'b', 'c', 'd'])
+    await site.redis.zadd(keys.workers, Date.now() + 10_000, `${owner}${STREAM_WORKER}`)
   const hearers = async () => Number((await site.redis.pubsub('NUMSUB', keys.questions))[1])
   await until('all to listen', async () => (await hearers()) === 4)
   gone!.close()

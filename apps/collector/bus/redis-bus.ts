@@ -11,7 +11,7 @@ import { type BusBound, isBusFull } from '../../../core/bus/bus-bound.ts'
 import { shardOfServer } from '../../../core/bus/shard-of-server.ts'
 import { limits } from '../../../core/limits.ts'
 import { RedisScript, redisCause, whenReplicated } from '../store/redis/redis-client.ts'
-import { BUS_STREAMS, PARTITIONS_A_STREAM, type RedisKeys, streamOf } from '../store/redis/redis-keys.ts'
+import { BUS_STREAMS, PARTITIONS_A_STREAM, type RedisKeys, STREAM_WORKER, streamOf } from '../store/redis/redis-keys.ts'
 import { LUA_MOVE, LUA_NOW, LUA_TEXT } from '../store/redis/redis-scripts.ts'
 import { type BusStats, type BusWriter, busConsumers, type PublishRefusal } from './bus.ts'
 import { CommitPace, REDIS_GROUP_ENTRIES } from './commit-pace.ts'
@@ -38,10 +38,10 @@ const ABOUT_STATE = 'Of partitions the last position; of streams the last item, 
 const MOVED_GROUPS_MAX = 64
 
 /**
- * KEYS: state, streams. ARGV: most bytes, most age or 0 where it is not looked at, prefix of former streams, then of
+ * KEYS: state, workers, streams. ARGV: most bytes, most age or 0 where it is not looked at, prefix of former streams, then of
  * each stream its number, the bytes of all its runs, how many runs, and partition, count and bytes of each. Returns the
- * last position of each run, or 0 at the bound (`isBusFull`) and while what a former version left is being moved. The
- * state is read and written once for all.
+ * last position of each run; 0 at the bound (`isBusFull`) and while what a former version left is being moved; -1 where
+ * a worker of a former version runs, which would pass what it does not see. The state is read and written once for all.
  */
 const PUBLISH = new RedisScript(`${LUA_NOW}${LUA_TEXT}${LUA_MOVE}
 local call, state, nowMs = redis.call, KEYS[1], now()
@@ -57,10 +57,13 @@ if ARGV[2] ~= '0' then
   for _, atMs in ipairs(call('HMGET', state, unpack(oldest))) do
     if atMs and nowMs - tonumber(atMs) > tonumber(ARGV[2]) then return full() end
   end
+  for _, worker in ipairs(call('ZRANGEBYSCORE', KEYS[2], nowText, '+inf')) do
+    if string.sub(worker, -${STREAM_WORKER.length}) ~= '${STREAM_WORKER}' then return -1 end
+  end
   if call('HEXISTS', state, 'about') == 0 then call('HSET', state, 'about', '${ABOUT_STATE}') end
 end
 local fields, to, at = {'held'}, 1, 4
-for stream = 2, #KEYS do
+for stream = 3, #KEYS do
   local index = ARGV[at]
   fields[to + 1], fields[to + 2] = 'stream-last:' .. index, 'stream-bytes:' .. index
   fields[to + 3], fields[to + 4] = 'stream-held:' .. index, 'stream-oldest:' .. index
@@ -75,7 +78,7 @@ local held = tonumber(values[1] or '0')
 if held >= tonumber(ARGV[1]) then return full() end
 local isMoving, hasMoved = false, false
 to, at = 1, 4
-for stream = 2, #KEYS do
+for stream = 3, #KEYS do
   local index = ARGV[at]
   to, at = to + 4, at + 3
   for _ = 1, tonumber(ARGV[at - 1]) do
@@ -93,7 +96,7 @@ if hasMoved then
 end
 local lasts, changed = {}, {}
 to, at = 1, 4
-for stream = 2, #KEYS do
+for stream = 3, #KEYS do
   local index, bytes, runs = ARGV[at], ARGV[at + 1], {}
   local item = text(tonumber(values[to + 1] or '0') + 1)
   local before = values[to + 2] or '0'
@@ -248,7 +251,7 @@ export class RedisBusWriter implements BusWriter {
   private async send(group: readonly Pending[]): Promise<PublishRefusal | null> {
     const { redis, keys, bytesMax, ageMaxMs, replicas = 0, onError } = this.options
     const runs = runsOf(group)
-    const scriptKeys = [keys.busState]
+    const scriptKeys = [keys.busState, keys.workers]
     const checksAge = performance.now() >= this.ageCheckAtMs
     const args: (string | number | Buffer)[] = [bytesMax, checksAge ? ageMaxMs : 0, keys.formerStream('')]
     for (let stream = 0; stream < BUS_STREAMS; stream++) {
@@ -261,6 +264,7 @@ export class RedisBusWriter implements BusWriter {
     try {
       const lasts = await PUBLISH.run(redis, scriptKeys, args)
       this.isOutOfMemory = false
+      if (lasts === -1) throw new Error('a worker of a former version is running: replace workers before ingest')
       if (!Array.isArray(lasts)) return 'full'
       if (checksAge) this.ageCheckAtMs = performance.now() + AGE_CHECK_MS
       await whenReplicated(redis, replicas)

@@ -36,8 +36,11 @@ const busKeys = (prefix: string) => ({
   busPassed: `${prefix}bus:passed`,
 })
 
+/** Ends the name of a worker that reads the streams of the bus; a former version read those of the partitions. */
+export const STREAM_WORKER = ' streams'
+
 const leaseKeys = (prefix: string) => ({
-  /** Sorted set of workers by the time at which they count as gone. */
+  /** Sorted set of workers by the time at which they count as gone, named `OWNER streams`. */
   workers: `${prefix}workers`,
   /** The last fencing number. */
   fence: `${prefix}lease:fence`,

@@ -6,7 +6,7 @@ import type { Redis } from 'ioredis'
 import { assert } from '../../../../core/assert.ts'
 import { limits } from '../../../../core/limits.ts'
 import { RedisScript } from './redis-client.ts'
-import { LEADER, LEASES, type RedisKeys } from './redis-keys.ts'
+import { LEADER, LEASES, type RedisKeys, STREAM_WORKER } from './redis-keys.ts'
 import { LUA_NOW, LUA_TEXT } from './redis-scripts.ts'
 
 /** A worker that has not renewed its leases for this long counts as dead; others acquire them. */
@@ -22,11 +22,12 @@ export type HeldLease = { readonly lease: number; readonly token: string }
  */
 const TEND = new RedisScript(`${LUA_NOW}${LUA_TEXT}
 local owner, ttlMs, takes = ARGV[1], ARGV[2], ARGV[3] == '1'
+local worker = owner .. '${STREAM_WORKER}'
 local nowMs = now()
 if takes then
-  redis.call('ZADD', KEYS[1], text(nowMs + ttlMs), owner)
+  redis.call('ZADD', KEYS[1], text(nowMs + ttlMs), worker)
 else
-  redis.call('ZREM', KEYS[1], owner)
+  redis.call('ZREM', KEYS[1], worker)
 end
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', text(nowMs))
 local share = math.ceil(${limits.stateShards} / math.max(1, redis.call('ZCARD', KEYS[1])))
