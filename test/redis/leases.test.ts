@@ -13,7 +13,7 @@ afterAll(close)
 /** Soon over, for those that wait for it. Whoever must lose nothing has the product's, which no busy host outlasts. */
 const SHORT_MS = 300
 
-function openWorker(prefix: string, owner: string, ttlMs = SHORT_MS) {
+function openWorker(prefix: string, owner: string, ttlMs = SHORT_MS, periodMs = 20) {
   const store = new RedisLeases(redis, redisKeys(prefix), owner, ttlMs)
   const told: string[] = []
   const running = new Map<number, string>()
@@ -26,7 +26,7 @@ function openWorker(prefix: string, owner: string, ttlMs = SHORT_MS) {
       },
       release: held => store.release(held),
     },
-    periodMs: 20,
+    periodMs,
     shardCount: LEADER,
     onAcquired: ({ lease, token }) => running.set(lease, token),
     onRevoked: lease => {
@@ -67,6 +67,17 @@ test('the first worker takes every shard and the duties; a second one gets half,
   await until('all to be back', () => first.shards().length === 64)
   await first.leases.stop()
   expect(await redis.keys(`${prefix}lease:shard:*`)).toEqual([])
+})
+
+test('who joins takes what is given back at once, and not when it would look next', async () => {
+  const prefix = `t${++prefixes}:`
+  const first = openWorker(prefix, 'first', LEASE_MS)
+  const second = openWorker(prefix, 'second', LEASE_MS, 3_600_000)
+  first.leases.start()
+  await until('the first to have all', () => first.running.size === 65)
+  second.leases.start()
+  await until('halves', () => first.shards().length === 32 && second.shards().length === 32)
+  await Promise.all([first.leases.stop(), second.leases.stop()])
 })
 
 test('what a silent worker had goes to another one under a greater number, and the silent one lets go', async () => {

@@ -9,8 +9,11 @@ import { RedisScript } from './redis-client.ts'
 import { LEADER, LEASES, type RedisKeys, STREAM_WORKER } from './redis-keys.ts'
 import { LUA_NOW, LUA_TEXT } from './redis-scripts.ts'
 
-/** A worker that has not renewed its leases for this long counts as dead; others acquire them. */
-export const LEASE_MS = 10_000
+/**
+ * A worker that has not renewed its leases for this long counts as dead; others acquire them. With the time between two
+ * looks of theirs, and what it takes to start a shard, its shards are evaluated again within ten seconds.
+ */
+export const LEASE_MS = 8_000
 
 /** A lease of this worker: `token` is its value in Redis, and is sent with every write. */
 export type HeldLease = { readonly lease: number; readonly token: string }

@@ -319,8 +319,19 @@ class RedisShards {
       if (performance.now() - keptSinceMs > ENDED_KEPT_MS) this.ended.delete(shard)
   }
 
-  /** Handles the messages of a loop over Redis. When its snapshot is durable, the position is passed on the bus. */
+  /**
+   * Handles the messages of a loop over Redis. Events are told of once they are in Redis: who sends them to the hub
+   * would not find them, and look again a second later. When a snapshot is durable, its position is passed on the bus.
+   */
   private told(shard: number, store: RedisShardStore, message: FromShardThread): void {
+    if (message.kind === 'events') {
+      // What was not written is told of too: it counts as made.
+      store
+        .flushed()
+        .catch(() => {})
+        .then(() => this.tell(message))
+      return
+    }
     if (message.kind !== 'snapshot') {
       this.tell(message)
       return

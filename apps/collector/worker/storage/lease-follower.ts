@@ -4,6 +4,13 @@
 // write.
 import type { HeldLease, RedisLeases } from '../../store/redis/redis-lease-assignment.ts'
 
+/**
+ * A share that has changed is taken up as others give it back, each of their shards at another moment: for so long
+ * after that, what is missing is asked for so often. Nobody works on a shard in between.
+ */
+const TAKING_UP_MS = 10_000
+const TAKING_UP_PERIOD_MS = 100
+
 type LeaseFollowerOptions = {
   readonly store: Pick<RedisLeases, 'renew' | 'release'>
   /** How often leases are renewed and free ones acquired; well below their time to live. */
@@ -28,6 +35,8 @@ export class LeaseFollower {
   private isStopping = false
   private isStopped = false
   private isFailing = false
+  private share = 0
+  private takesUpUntilMs = 0
 
   constructor(private readonly options: LeaseFollowerOptions) {}
 
@@ -68,8 +77,19 @@ export class LeaseFollower {
   private schedule(afterMs: number): void {
     if (this.isStopped) return
     this.timer = setTimeout(() => {
-      this.renewing = this.renew().finally(() => this.schedule(this.options.periodMs))
+      this.renewing = this.renew().finally(() => this.schedule(this.periodMs))
     }, afterMs)
+  }
+
+  private get periodMs(): number {
+    const { periodMs } = this.options
+    const isTakingUp = performance.now() < this.takesUpUntilMs && this.shards.length < this.share
+    return isTakingUp ? Math.min(periodMs, TAKING_UP_PERIOD_MS) : periodMs
+  }
+
+  /** The shards that are held. */
+  private get shards(): number[] {
+    return [...this.held.keys()].filter(lease => lease < this.options.shardCount)
   }
 
   private async renew(): Promise<void> {
@@ -77,6 +97,8 @@ export class LeaseFollower {
     try {
       const { share, held } = await store.renew(!this.isStopping)
       this.isFailing = false
+      if (share !== this.share) this.takesUpUntilMs = performance.now() + TAKING_UP_MS
+      this.share = share
       await this.follow(held)
       if (!this.isStopping) this.handOverSurplus(share)
     } catch (error) {
@@ -107,7 +129,7 @@ export class LeaseFollower {
   }
 
   private handOverSurplus(share: number): void {
-    const shards = [...this.held.keys()].filter(lease => lease < this.options.shardCount).sort((a, b) => b - a)
+    const shards = this.shards.sort((a, b) => b - a)
     const surplus = shards.length - share
     for (const lease of shards.slice(0, Math.max(0, surplus)))
       this.leave(lease).catch(error => this.options.onError('cannot hand a shard over', error))

@@ -24,7 +24,7 @@ import { LeaseFollower } from './lease-follower.ts'
 import type { GroupStore, OtherWorkers, StorageParts, WorkerCounts, WorkerStorage } from './worker-storage.ts'
 
 const POLL_MS = 1_000
-const LEASE_RENEW_MS = 2_000
+const LEASE_RENEW_MS = 1_000
 /** Another worker pulls within two seconds by the counter, whether it answers or not. */
 const RELOAD_WAIT_MS = 2_000
 /** The hub waits three seconds for an answer. */

@@ -1,0 +1,134 @@
+// What a fleet over Redis sees of a worker that is killed and of one that joins: two ingest and three worker processes,
+// 20,000 servers that send each 30 s, and probes beside them whose first sample fires at once. Usage: bun
+// bench/takeover.ts [SERVERS] [PROBES A SECOND]. Prints one JSON line: from the moment before a probe is sent to its
+// event, while nothing happens, in the 20 s from the kill on, of shards of the killed worker and of others, and in the
+// 20 s from the join on; how long acknowledgements took in all; and whether an event was lost or came twice.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { shardOfServer } from '../core/bus/shard-of-server.ts'
+import { agentOf, Site, type Server, serverOf } from '../test/redis/processes.ts'
+import { until } from '../test/support/until.ts'
+import { batchBytes } from './batches.ts'
+import { company, defaultRules } from './default-rules.ts'
+import { fleetProcess } from './fleet.ts'
+
+const [fleet = 20_000, probesASecond = 20] = process.argv.slice(2).map(Number)
+const INTERVAL_MS = 30_000
+const PHASE_MS = 20_000
+const COMPILING_SPAN_MS = 1_200_000
+const START_MAX_MS = 120_000
+const WORKERS = 3
+
+type Phase = 'steady' | 'kill' | 'join'
+type Probe = { readonly server: Server; readonly phase: Phase; readonly sentAt: number; readonly isOfKilled: boolean }
+
+const servers = Array.from({ length: fleet }, (_, index) => serverOf(company, `server ${index}`))
+const probeServers = Array.from({ length: Math.ceil((3 * PHASE_MS * probesASecond) / 1000) }, (_, index) =>
+  serverOf(company, `probe ${index}`),
+)
+const site = await Site.start({
+  'ingest.limits.metrics_per_minute': '1000000',
+  'ingest.limits.metrics_burst': '1000000',
+  'ingest.threads': '1',
+  'log.level': 'warn',
+})
+const directory = mkdtempSync(join(tmpdir(), 'svc-bench-takeover-'))
+try {
+  site.hub.feeds.agents!.push(...[...servers, ...probeServers].map(server => agentOf(server)))
+  site.hub.feeds.rules!.push(...defaultRules.map((rule, index) => ({ ...Object(rule), sync_version: index + 1 })))
+  const workers = await Promise.all(Array.from({ length: WORKERS }, () => site.startWorker()))
+  const ingests = await Promise.all([site.startIngest(), site.startIngest()])
+  const ownerOf = async (shard: number): Promise<string> => (await site.redis.client.get(`svc:lease:shard:${shard}`)) ?? ''
+  const areLeased = async (count: number): Promise<boolean> =>
+    (await site.redis.client.zcard('svc:workers')) === count &&
+    (await Promise.all(Array.from({ length: 64 }, (_, shard) => ownerOf(shard)))).every(owner => owner !== '')
+  await until('the shards to be leased', () => areLeased(WORKERS), START_MAX_MS)
+  const tokenFiles = ingests.map((_, index) => {
+    const file = join(directory, `tokens-${index}.json`)
+    writeFileSync(file, JSON.stringify(servers.filter((_, at) => at % 2 === index).map(({ token }) => token)))
+    return file
+  })
+  const load = (...options: readonly string[]) =>
+    Promise.all(ingests.map(({ url }, index) => fleetProcess(url, tokenFiles[index]!, ...options)))
+  await load('--rounds', '2', '--start-ms', String(Date.now() - COMPILING_SPAN_MS))
+  await Bun.sleep(PHASE_MS / 4)
+
+  const arrivedAt = new Map<unknown, number>()
+  const events = new Map<string, Set<unknown>>()
+  let looked = site.hub.taken.length
+  const looking = setInterval(() => {
+    for (const event of site.hub.taken.slice(looked)) {
+      if (event.type !== 'alert.opened') continue
+      if (!arrivedAt.has(event.server_id)) arrivedAt.set(event.server_id, performance.now())
+      const alert = `${event.server_id} ${event.rule_id}`
+      events.set(alert, (events.get(alert) ?? new Set()).add(event.event_id))
+    }
+    looked = site.hub.taken.length
+  }, 2)
+
+  const probes: Probe[] = []
+  const send = async (server: Server, phase: Phase, isOfKilled: boolean): Promise<void> => {
+    const series = [{ name: 'cert_days_left', labels: { check: 'https', target: 'probe' } }]
+    const body = new Uint8Array(batchBytes(series, 1, Date.now(), () => 1))
+    probes.push({ server, phase, sentAt: performance.now(), isOfKilled })
+    const headers = { authorization: `Bearer ${server.token}`, 'x-svc-proto': '1', 'x-svc-agent-version': '1.0.0' }
+    const url = ingests[probes.length % ingests.length]!.url
+    const answer = await fetch(`${url}/agent/v1/metrics`, { method: 'POST', headers, body })
+    if (answer.status !== 200) throw new Error(`a batch was answered ${answer.status}`)
+  }
+  const rest = [...probeServers]
+  const sendFor = async (phase: Phase, killed: ReadonlySet<number>): Promise<void> => {
+    const untilMs = performance.now() + PHASE_MS
+    while (performance.now() < untilMs) {
+      const server = rest.pop()
+      if (!server) return
+      await send(server, phase, killed.has(shardOfServer(server.serverId)))
+      await Bun.sleep((1000 / probesASecond) * (0.5 + Math.random()))
+    }
+  }
+  const rounds = String(Math.ceil((3.5 * PHASE_MS) / INTERVAL_MS))
+  const loading = load('--rounds', rounds, '--interval-ms', String(INTERVAL_MS))
+  await sendFor('steady', new Set())
+  const killedPid = `:${workers[0]!.pid}:`
+  const owners = await Promise.all(Array.from({ length: 64 }, (_, shard) => ownerOf(shard)))
+  const killed = new Set(owners.flatMap((owner, shard) => (owner.includes(killedPid) ? [shard] : [])))
+  await workers[0]!.kill()
+  await sendFor('kill', killed)
+  const joining = site.startWorker()
+  await sendFor('join', new Set())
+  await joining
+  const sent = await loading
+  await until('the shards to be shared out', () => areLeased(WORKERS), START_MAX_MS)
+  await until('the last event', () => probes.every(({ server }) => arrivedAt.has(server.serverId)), START_MAX_MS).catch(
+    () => {},
+  )
+  clearInterval(looking)
+
+  const summary = (of: (probe: Probe) => boolean) => {
+    const latenciesMs = probes
+      .filter(of)
+      .map(({ server, sentAt }) => (arrivedAt.get(server.serverId) ?? Number.POSITIVE_INFINITY) - sentAt)
+      .sort((a, b) => a - b)
+    const at = (q: number) => Math.round(latenciesMs[Math.min(latenciesMs.length - 1, Math.floor(latenciesMs.length * q))] ?? 0)
+    return { probes: latenciesMs.length, p50_ms: at(0.5), p99_ms: at(0.99), max_ms: at(1) }
+  }
+  console.log(
+    JSON.stringify({
+      bench: 'takeover',
+      servers: fleet,
+      killed_shards: killed.size,
+      steady: summary(({ phase }) => phase === 'steady'),
+      of_killed: summary(({ phase, isOfKilled }) => phase === 'kill' && isOfKilled),
+      others: summary(({ phase, isOfKilled }) => phase === 'kill' && !isOfKilled),
+      join: summary(({ phase }) => phase === 'join'),
+      lost: probes.filter(({ server }) => !arrivedAt.has(server.serverId)).length,
+      twice: [...events.values()].filter(({ size }) => size > 1).length,
+      refused: sent.reduce((sum, each) => sum + each.refused, 0),
+      ack_p99_ms: Math.max(...sent.map(each => each.p99_ms)),
+    }),
+  )
+} finally {
+  await site.close()
+  rmSync(directory, { recursive: true, force: true })
+}
