@@ -23,6 +23,7 @@ const benches: Readonly<Record<string, readonly string[]>> = {
   'event-latency': ['event-latency.ts'],
   announcements: ['announcements.ts'],
   'redis-path': ['redis-path.ts'],
+  takeover: ['takeover.ts'],
   'outside-load': ['outside-load.ts'],
   growth: ['simulate-growth.ts'],
   latency: ['latency.ts', '100'],

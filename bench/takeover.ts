@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { shardOfServer } from '../core/bus/shard-of-server.ts'
-import { agentOf, Site, type Server, serverOf } from '../test/redis/processes.ts'
+import { agentOf, type Server, Site, serverOf } from '../test/redis/processes.ts'
 import { until } from '../test/support/until.ts'
 import { batchBytes } from './batches.ts'
 import { company, defaultRules } from './default-rules.ts'
@@ -39,7 +39,8 @@ try {
   site.hub.feeds.rules!.push(...defaultRules.map((rule, index) => ({ ...Object(rule), sync_version: index + 1 })))
   const workers = await Promise.all(Array.from({ length: WORKERS }, () => site.startWorker()))
   const ingests = await Promise.all([site.startIngest(), site.startIngest()])
-  const ownerOf = async (shard: number): Promise<string> => (await site.redis.client.get(`svc:lease:shard:${shard}`)) ?? ''
+  const ownerOf = async (shard: number): Promise<string> =>
+    (await site.redis.client.get(`svc:lease:shard:${shard}`)) ?? ''
   const areLeased = async (count: number): Promise<boolean> =>
     (await site.redis.client.zcard('svc:workers')) === count &&
     (await Promise.all(Array.from({ length: 64 }, (_, shard) => ownerOf(shard)))).every(owner => owner !== '')
@@ -110,7 +111,8 @@ try {
       .filter(of)
       .map(({ server, sentAt }) => (arrivedAt.get(server.serverId) ?? Number.POSITIVE_INFINITY) - sentAt)
       .sort((a, b) => a - b)
-    const at = (q: number) => Math.round(latenciesMs[Math.min(latenciesMs.length - 1, Math.floor(latenciesMs.length * q))] ?? 0)
+    const at = (q: number) =>
+      Math.round(latenciesMs[Math.min(latenciesMs.length - 1, Math.floor(latenciesMs.length * q))] ?? 0)
     return { probes: latenciesMs.length, p50_ms: at(0.5), p99_ms: at(0.99), max_ms: at(1) }
   }
   console.log(

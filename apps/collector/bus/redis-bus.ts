@@ -38,10 +38,11 @@ const ABOUT_STATE = 'Of partitions the last position; of streams the last item, 
 const MOVED_GROUPS_MAX = 64
 
 /**
- * KEYS: state, workers, streams. ARGV: most bytes, most age or 0 where it is not looked at, prefix of former streams, then of
- * each stream its number, the bytes of all its runs, how many runs, and partition, count and bytes of each. Returns the
- * last position of each run; 0 at the bound (`isBusFull`) and while what a former version left is being moved; -1 where
- * a worker of a former version runs, which would pass what it does not see. The state is read and written once for all.
+ * KEYS: state, workers, streams. ARGV: most bytes, most age or 0 where it is not looked at, prefix of former streams,
+ * then of each stream its number, the bytes of all its runs, how many runs, and partition, count and bytes of each.
+ * Returns the last position of each run; 0 at the bound (`isBusFull`) and while what a former version left is being
+ * moved; -1 where a worker of a former version runs, which would pass what it does not see. The state is read and
+ * written once for all.
  */
 const PUBLISH = new RedisScript(`${LUA_NOW}${LUA_TEXT}${LUA_MOVE}
 local call, state, nowMs = redis.call, KEYS[1], now()
