@@ -38,6 +38,7 @@ function openWorker(prefix: string, owner: string, ttlMs = SHORT_MS, periodMs = 
       told.push(`handed over ${lease}`)
     },
     onError: what => told.push(what),
+    onBesideFormer: () => told.push('beside a former version'),
   })
   return {
     leases,
@@ -78,6 +79,24 @@ test('who joins takes what is given back at once, and not when it would look nex
   second.leases.start()
   await until('halves', () => first.shards().length === 32 && second.shards().length === 32)
   await Promise.all([first.leases.stop(), second.leases.stop()])
+})
+
+test('beside a worker of a former version another takes nothing and does not count, until the last of them has ended', async () => {
+  const prefix = `t${++prefixes}:`
+  const { workers } = redisKeys(prefix)
+  await redis.zadd(workers, Date.now() + 60_000, 'former')
+  const one = openWorker(prefix, 'one', LEASE_MS)
+  one.leases.start()
+  await until('it to look', () => one.told.includes('beside a former version'))
+  expect(await redis.zrangebyscore(workers, '-inf', '+inf')).toEqual(['former'])
+  expect(one.running.size).toBe(0)
+  await redis.zrem(workers, 'former')
+  await until('it to have all', () => one.running.size === 65)
+  // One that is started by mistake gets nothing by that.
+  await redis.zadd(workers, Date.now() + 60_000, 'former')
+  await until('it to look again', () => one.told.filter(line => line === 'beside a former version').length === 2)
+  expect(one.running.size).toBe(65)
+  await one.leases.stop()
 })
 
 test('what a silent worker had goes to another one under a greater number, and the silent one lets go', async () => {

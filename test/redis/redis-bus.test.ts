@@ -1,7 +1,7 @@
 // The bus over Redis, on a real server.
 import { afterAll, expect, test } from 'bun:test'
 import { busConsumers } from '../../apps/collector/bus/bus.ts'
-import { RedisBusWriter, storedBeforeMs } from '../../apps/collector/bus/redis-bus.ts'
+import { RedisBusWriter, readHeads, storedBeforeMs } from '../../apps/collector/bus/redis-bus.ts'
 import { pollFaults, RedisBusReader } from '../../apps/collector/bus/redis-bus-reader.ts'
 import { plainAddress } from '../../apps/collector/store/redis/redis-address.ts'
 import { openRedis, whenReady } from '../../apps/collector/store/redis/redis-client.ts'
@@ -304,34 +304,168 @@ function serversBeside(count: number): Map<number, string> {
   return found
 }
 
-test('[BUS-005] partitions of one stream are read from different positions, each in order, and none holds the others back', async () => {
-  const { keys, writer } = openBus()
-  const random = new Random(seedOf('positions on the bus'))
-  const servers = new Map([...serversBeside(4), [SHARD, SERVER]])
-  const sent = new Map([...servers.keys()].map(partition => [partition, [] as number[]]))
-  const reader = new RedisBusReader(redis, keys, 2, () => {})
-  const read = new Map([...servers.keys()].map(partition => [partition, 0]))
-  /** Where commits ended: consumers go on from there. */
-  const ends = new Map([...servers.keys()].map(partition => [partition, [0]]))
-  const check = async (partition: number, from: number): Promise<void> => {
-    expect(await valuesAfter(reader, partition, from)).toEqual(sent.get(partition)!.slice(from))
-    read.set(partition, sent.get(partition)!.length)
+/** Reads what is new, and passes some of what it has read, as a consumer does that owns these partitions. */
+class TestConsumer {
+  reader: RedisBusReader
+  private readonly seen = new Map<number, number[]>()
+  private readonly positions = new Map<number, number>()
+  /** Where groups ended that were read and not passed. */
+  private readonly ends = new Map<number, number[]>()
+
+  constructor(
+    private readonly name: string,
+    private readonly keys: ReturnType<typeof redisKeys>,
+    readonly partitions: readonly number[],
+    private readonly random: Random,
+  ) {
+    this.reader = new RedisBusReader(redis, keys, 2, () => {})
+    for (const partition of partitions) this.seen.set(partition, [])
   }
-  let value = 0
-  for (let round = 0; round < 150; round++) {
-    const batches = [...servers].flatMap(([partition, serverId]) =>
-      Array.from({ length: random.below(4) }, () => {
-        sent.get(partition)!.push(++value)
-        return writer.publish(serverId, entry(value, serverId))
+
+  valuesOf(partition: number): readonly number[] {
+    return this.seen.get(partition)!
+  }
+
+  /** Another process has the partitions from now on, and begins where this one has passed. */
+  async startAnew(): Promise<void> {
+    await this.reader.close()
+    this.reader = new RedisBusReader(redis, this.keys, 2, () => {})
+    this.positions.clear()
+    this.ends.clear()
+  }
+
+  async readSome(partitions: readonly number[]): Promise<void> {
+    await Promise.all(
+      partitions.map(async partition => {
+        const from = this.positions.get(partition) ?? (await this.reader.passed(this.name, partition))
+        const groups = await this.reader.read(partition, from, 1 + this.random.below(2_000))
+        this.positions.set(partition, from)
+        for (const { firstPosition, count, bytes } of groups) {
+          const values = this.seen.get(partition)!
+          expect(firstPosition).toBe(this.positions.get(partition)! + 1)
+          // What was read before and not passed is read again.
+          values.splice(firstPosition - 1, values.length, ...valuesOf(bytes))
+          const last = firstPosition + count - 1
+          this.positions.set(partition, last)
+          this.ends.set(partition, [...(this.ends.get(partition) ?? []), last])
+        }
       }),
     )
-    expect(new Set(await Promise.all(batches))).not.toContain('failed')
-    for (const [partition, values] of sent) ends.get(partition)!.push(values.length)
-    const partition = random.pick([...servers.keys()])
-    // Mostly from where it was left, at times from where an earlier owner was.
-    await check(partition, random.below(4) > 0 ? read.get(partition)! : random.pick(ends.get(partition)!))
   }
-  for (const partition of servers.keys()) await check(partition, read.get(partition)!)
+
+  async passSome(partition: number): Promise<void> {
+    const ends = this.ends.get(partition) ?? []
+    const count = this.random.below(ends.length + 1)
+    const last = ends[count - 1]
+    if (last === undefined) return
+    await this.reader.pass(this.name, partition, last)
+    this.ends.set(partition, ends.slice(count))
+  }
+
+  async finish(): Promise<void> {
+    for (const partition of this.partitions) {
+      await this.reader.lastPosition(partition)
+      for (;;) {
+        const before = this.positions.get(partition)
+        await this.readSome([partition])
+        if (this.positions.get(partition) === before && !this.reader.hasMore(partition)) break
+      }
+      await this.reader.pass(this.name, partition, this.positions.get(partition)!)
+    }
+  }
+}
+
+test('[BUS-004] [BUS-005] whatever is read, passed and handed over in between, both consumers see every entry once and in order, and nothing stays', async () => {
+  const { keys, writer, reader } = openBus()
+  const random = new Random(seedOf('the bus over Redis'))
+  const servers = new Map([...serversBeside(5), [SHARD, SERVER]])
+  const partitions = [...servers.keys()]
+  const sent = new Map(partitions.map(partition => [partition, [] as number[]]))
+  const consumers = Object.values(busConsumers).map(name => new TestConsumer(name, keys, partitions, random))
+  let value = 0
+  for (let round = 0; round < 400; round++) {
+    // The first partition is quiet most of the time; at times much comes at once.
+    const most = random.chance(0.03) ? 60 : 3
+    for (const [index, [partition, serverId]] of [...servers].entries())
+      if (index > 0 || random.chance(0.02))
+        for (let count = random.below(most); count > 0; count--) {
+          sent.get(partition)!.push(++value)
+          const publishing = writer.publish(serverId, entry(value, serverId))
+          if (random.chance(0.5)) expect(await publishing).toBeNull()
+        }
+    for (const consumer of consumers) {
+      if (random.chance(0.6)) await consumer.readSome(random.shuffle(partitions).slice(random.below(6)))
+      if (random.chance(0.4)) await consumer.passSome(random.pick(partitions))
+      if (random.chance(0.02)) await consumer.startAnew()
+    }
+  }
+  await until('all to be published', async () => {
+    const heads = await readHeads(redis, keys)
+    return partitions.every(partition => heads[partition] === sent.get(partition)!.length)
+  })
+  for (const consumer of consumers) {
+    await consumer.finish()
+    for (const partition of partitions) expect(consumer.valuesOf(partition)).toEqual(sent.get(partition)!)
+    await consumer.reader.close()
+  }
+  expect(await redis.xlen(keys.stream(streamOf(SHARD)))).toBe(0)
+  expect(await writer.stats()).toEqual({ lagEntries: 0, bytes: 0, oldestAtMs: null, isFull: false })
+  await reader.close()
+})
+
+test('[BUS-004] what is passed far behind what was read is removed too', async () => {
+  const { keys, writer, reader } = openBus()
+  for (let value = 1; value <= 1_000; value++) await writer.publish(SERVER, entry(value))
+  expect(await valuesAfter(reader, SHARD, 0)).toHaveLength(1_000)
+  await passAll(reader, 500)
+  const left = await redis.xlen(keys.stream(streamOf(SHARD)))
+  expect(left).toBeGreaterThanOrEqual(500)
+  expect(left).toBeLessThanOrEqual(564)
+  await reader.close()
+})
+
+test('[BUS-005] a bus that was emptied while the connection stood is read from its beginning', async () => {
+  const { keys, writer, reader } = openBus()
+  const [[quiet, quietServer]] = [...serversBeside(1)] as [[number, string]]
+  expect(await reader.read(quiet, 0, GIB)).toEqual([])
+  for (let value = 1; value <= 40; value++) await writer.publish(SERVER, entry(value))
+  expect(await valuesAfter(reader, SHARD, 0)).toHaveLength(40)
+  await until('the quiet one to be taken along', async () => (await reader.read(quiet, 0, GIB)).length === 0)
+  await redis.del(keys.busState, keys.busPassed, keys.stream(streamOf(SHARD)))
+  for (const value of [101, 102, 103]) await writer.publish(SERVER, entry(value))
+  await writer.publish(quietServer, entry(104, quietServer))
+  expect(await reader.lastPosition(quiet)).toBe(1)
+  expect(await valuesAfter(reader, quiet, 0)).toEqual([104])
+  expect(await valuesAfter(reader, SHARD, 0)).toEqual([101, 102, 103])
+  await reader.close()
+})
+
+test('[BUS-005] a partition that is taken again is read from where a former version went on', async () => {
+  const { keys, reader } = openBus()
+  expect(await reader.read(SHARD, 0, GIB)).toEqual([])
+  await publishAsFormer(keys, [[1]])
+  expect(await reader.lastPosition(SHARD)).toBe(1)
+  expect((await reader.read(SHARD, 0, GIB)).flatMap(({ bytes }) => valuesOf(bytes))).toEqual([1])
+  await reader.close()
+})
+
+test('who reads a partition tells the others of the stream what came for them, and asks once for all', async () => {
+  const { keys, writer } = openBus()
+  const others = serversBeside(3)
+  const told = new Set<number>()
+  const reader = new RedisBusReader(redis, keys, 3_600_000, partition => void told.add(partition))
+  await redis.ping()
+  for (const partition of [SHARD, ...others.keys()]) expect(await reader.read(partition, 0, GIB)).toEqual([])
+  for (const [partition, serverId] of [...others, [SHARD, SERVER] as const]) {
+    await writer.publish(serverId, entry(1, serverId))
+    await reader.lastPosition(partition)
+  }
+  told.clear()
+  const before = await callsOf('xrange')
+  const read = await Promise.all([SHARD, ...others.keys()].map(partition => reader.read(partition, 0, GIB)))
+  expect(read.map(groups => groups.length)).toEqual([1, 1, 1, 1])
+  expect((await callsOf('xrange')) - before).toBe(1)
+  expect(told).toEqual(new Set([SHARD, ...others.keys()]))
   await reader.close()
 })
 
@@ -385,7 +519,7 @@ test('[BUS-004] samples count as stored up to the oldest that a partition waits 
   await reader.close()
 })
 
-test('[BUS-005] who does not take what came for it is given no more, and keeps nothing from the others', async () => {
+test('[BUS-005] who does not take what came for it keeps nothing from the others, and is given the rest later', async () => {
   const { keys, writer } = openBus()
   const [[slow, slowServer], [quick, quickServer]] = [...serversBeside(2)] as [[number, string], [number, string]]
   const reader = new RedisBusReader(redis, keys, 2, () => {})

@@ -3,10 +3,11 @@
 // much, since each brings one batch or two.
 
 import type { Redis } from 'ioredis'
+import { assert } from '../../../core/assert.ts'
 import { limits } from '../../../core/limits.ts'
 import { RedisScript, redisAway, redisCause } from '../store/redis/redis-client.ts'
 import { BUS_STREAMS, type RedisKeys, streamOf } from '../store/redis/redis-keys.ts'
-import { LUA_MOVE, LUA_PASS, LUA_TEXT, LUA_TRIM } from '../store/redis/redis-scripts.ts'
+import { LUA_MOVE, LUA_PASS, LUA_TEXT, LUA_TRIM, MOVED_GROUPS } from '../store/redis/redis-scripts.ts'
 import { type BusGroup, type BusReader, busConsumers } from './bus.ts'
 import { PassedItems } from './passed-items.ts'
 
@@ -16,8 +17,6 @@ const READ_ITEMS_MAX = 32
 const READY_BYTES_MAX = 4 * 1024 * 1024
 /** A partition whose entries nobody took for so long is not read here any more, or is behind: it is asked for then. */
 const UNTAKEN_MAX_MS = 5_000
-/** Groups of a former stream that one call moves. */
-const MOVED_GROUPS = 64
 const FORMER_CHECK_MS = 5_000
 
 /** Nothing comes behind it. */
@@ -36,9 +35,16 @@ redis.call('HDEL', KEYS[1], field, ARGV[1] .. '-item:' .. ARGV[2])
 return {0, passed}
 `)
 
-/** KEYS: passed, state, stream. ARGV: consumer, partition, position, item, number of the stream. */
+/**
+ * KEYS: passed, state, stream. ARGV: consumer, partition, position, item, number of the stream. What is ahead of the
+ * bus was read before it lost something, and passes nothing.
+ */
 const PASS = new RedisScript(`${LUA_TEXT}${LUA_TRIM}${LUA_PASS}
-if pass(ARGV[1], ARGV[2], ARGV[3], ARGV[4], KEYS[1]) then trim(tonumber(ARGV[5]), KEYS[3], KEYS[2], KEYS[1]) end
+local ends = redis.call('HMGET', KEYS[2], 'head:' .. ARGV[2], 'stream-last:' .. ARGV[5])
+if tonumber(ARGV[3]) > tonumber(ends[1] or '0') then return 0 end
+local item = tonumber(ARGV[4] ~= '' and ARGV[4] or '0')
+if item > tonumber(ends[2] or '0') then item = 0 end
+if pass(ARGV[1], ARGV[2], ARGV[3], item, KEYS[1]) then trim(tonumber(ARGV[5]), KEYS[3], KEYS[2], KEYS[1]) end
 return 1
 `)
 
@@ -58,12 +64,14 @@ export async function pollFaults(redis: Redis, keys: RedisKeys): Promise<string[
     : []
 }
 
-/** What is known of a partition that is read here. */
+/**
+ * What is known of a partition that is read here: all its entries in the items of its stream up to `item` are handed
+ * out or ready, or were removed.
+ */
 type Followed = {
   readonly partition: number
   /** What was handed out ends here. */
   position: number
-  /** The partition's entries in the items of its stream up to this one are known. */
   item: number
   /** The groups behind the position that have come, since when. */
   ready: BusGroup[]
@@ -87,7 +95,7 @@ const hasRoom = (readyBytes: number): boolean => readyBytes < READY_BYTES_MAX
 type Run = { readonly partition: number; readonly last: number; readonly count: number; readonly bytes: number }
 
 /** The runs of an item, as PUBLISH writes them. */
-function runsOf(field: Buffer): Run[] {
+function runsIn(field: Buffer): Run[] {
   const numbers = field.toString('latin1').split(' ')
   const runs: Run[] = []
   for (let at = 0; at < numbers.length; at += 4) {
@@ -118,14 +126,25 @@ function take(followed: Followed, bytesMax: number): BusGroup[] {
   return taken
 }
 
+/** What a command asked a stream for. */
+type Asked = {
+  readonly from: number
+  /** The front of the stream when it was asked: newer answers may be taken before this one. */
+  readonly front: number
+}
+
 /** A stream, for the partitions of it that are followed. */
 class FollowedStream {
   readonly partitions = new Map<number, Followed>()
+  /** Stays while a partition is followed anew: what it has passed may be older. */
+  readonly items = new Map<number, PassedItems>()
+  /** A range that is on its way, for all who want it. */
+  fetching: { readonly from: number; readonly done: Promise<void> } | null = null
   /** Behind this item nothing was found, last time. */
   private wholeAt = -1
 
-  /** The last item that is known of any partition. */
-  private get front(): number {
+  /** The last item up to which any partition is known. */
+  get front(): number {
     return Math.max(-1, ...[...this.partitions.values()].map(({ item }) => item))
   }
 
@@ -134,27 +153,37 @@ class FollowedStream {
     return item === this.wholeAt && item === this.front
   }
 
-  /**
-   * Where the stream is read on for those that are near its front: the news. For one that is further behind, where it
-   * is read on for those behind it too. Null where nobody takes more.
-   */
-  readFrom(behind?: Followed): number | null {
-    const near = this.front - READ_ITEMS_MAX
-    const from = behind && behind.item < near ? 0 : near
-    const items = [...this.partitions.values()].filter(({ item, readyBytes }) => item >= from && hasRoom(readyBytes))
+  /** Whether a partition is so far behind that the poll does not bring what comes next for it. */
+  isFarBehind({ item }: Followed): boolean {
+    return item < this.front - READ_ITEMS_MAX
+  }
+
+  /** From where the poll asks, for those that are not far behind. Null where none of them takes more. */
+  get newsFrom(): number | null {
+    return this.firstOf(followed => !this.isFarBehind(followed))
+  }
+
+  /** From where those that are far behind are read on, the last of them first. */
+  get restFrom(): number | null {
+    return this.firstOf(followed => this.isFarBehind(followed))
+  }
+
+  private firstOf(isMeant: (followed: Followed) => boolean): number | null {
+    const items = [...this.partitions.values()].filter(one => hasRoom(one.readyBytes) && isMeant(one))
     return items.length === 0 ? null : Math.min(...items.map(({ item }) => item))
   }
 
-  /** Shares out the items that follow one another behind `from`; calls `onNews` for what had nothing ready. */
-  share(from: number, rows: readonly Row[], onNews: (partition: number) => void): void {
+  /** Gives each partition what the items hold that follow one another behind `from`; `onNews`: it had nothing ready. */
+  distribute({ from, front }: Asked, rows: readonly Row[], onNews: (partition: number) => void): void {
     const takers = new Set<Followed>()
     for (const followed of this.partitions.values())
       if (followed.item >= from && hasRoom(followed.readyBytes)) takers.add(followed)
+    let end = Math.max(from, front)
     for (const [id, fields] of rows) {
       const item = Number.parseInt(id.toString('latin1'), 10)
       const bytes = aligned(fields[7]!)
       let at = 0
-      for (const run of runsOf(fields[5]!)) {
+      for (const run of runsIn(fields[5]!)) {
         const followed = this.partitions.get(run.partition)
         if (followed && followed.item < item && takers.has(followed)) {
           if (followed.ready.length === 0) onNews(run.partition)
@@ -166,11 +195,12 @@ class FollowedStream {
         followed.item = Math.max(followed.item, item)
         if (!hasRoom(followed.readyBytes)) takers.delete(followed)
       }
+      end = Math.max(end, item)
     }
     if (rows.length >= READ_ITEMS_MAX) return
-    // Items between may have been removed.
-    this.wholeAt = Math.max(from, this.front)
-    for (const followed of takers) followed.item = this.wholeAt
+    // There was nothing behind it then, and between it and the rows only what was removed.
+    this.wholeAt = end
+    for (const followed of takers) followed.item = Math.max(followed.item, end)
   }
 
   forgetUntaken(): void {
@@ -195,7 +225,10 @@ export class RedisBusReader implements BusReader {
   private formerCheckAtMs: number
   /** Redis may come back with other entries under the positions of those that are ready. */
   private readonly forgetAll = (): void => {
-    for (const stream of this.streams) stream.partitions.clear()
+    for (const stream of this.streams) {
+      stream.partitions.clear()
+      stream.items.clear()
+    }
   }
 
   /**
@@ -233,37 +266,65 @@ export class RedisBusReader implements BusReader {
   /** Returns whether there may be more. */
   private async readNews(): Promise<boolean> {
     if (performance.now() >= this.formerCheckAtMs) await this.moveFormer()
-    const asked: { readonly key: string; readonly stream: FollowedStream; readonly from: number }[] = []
+    const asked: (Asked & { readonly key: string; readonly stream: FollowedStream })[] = []
     for (const [index, stream] of this.streams.entries()) {
       stream.forgetUntaken()
-      const from = stream.readFrom()
-      if (from !== null) asked.push({ key: this.keys.stream(index), stream, from })
+      const { newsFrom: from, front } = stream
+      if (from !== null) asked.push({ key: this.keys.stream(index), stream, from, front })
     }
     if (asked.length === 0) return false
     const keys = asked.map(({ key }) => key)
     const after = asked.map(({ from }) => `${from}-0`)
     const found = await this.redis.xreadBuffer('COUNT', READ_ITEMS_MAX, 'STREAMS', ...keys, ...after)
     const rowsOf = new Map(found?.map(([key, rows]) => [key.toString(), rows]))
-    for (const { key, stream, from } of asked) stream.share(from, rowsOf.get(key) ?? [], this.onNews)
+    for (const one of asked) one.stream.distribute(one, rowsOf.get(one.key) ?? [], this.onNews)
     return [...rowsOf.values()].some(rows => rows.length === READ_ITEMS_MAX)
   }
 
   async read(partition: number, position: number, bytesMax: number): Promise<BusGroup[]> {
     const stream = this.streams[streamOf(partition)]!
-    for (;;) {
-      const known = stream.partitions.get(partition)
-      const followed = known?.position === position ? known : await this.follow(partition, position)
+    let isAnew = false
+    for (let hasAsked = false; ; ) {
+      let followed = stream.partitions.get(partition)
+      if (followed?.position !== position) {
+        followed = await this.follow(partition, position)
+        isAnew = true
+      }
       if (followed.ready.length > 0) return take(followed, bytesMax)
-      const isWhole = stream.isWhole(followed)
-      if (isWhole && this.heads[partition]! <= position) return []
-      const from = stream.readFrom(followed)!
-      const rows = await this.redis
-        .xrangeBuffer(this.keys.stream(streamOf(partition)), `(${from}-0`, '+', 'COUNT', READ_ITEMS_MAX)
-        .catch(redisAway)
-      stream.share(from, rows, () => {})
-      // The head that was asked for is of entries that were removed.
-      if (isWhole && followed.ready.length === 0 && stream.isWhole(followed)) this.heads[partition] = position
+      if (stream.isWhole(followed)) {
+        if (this.heads[partition]! <= position) return []
+        // There should be more. A bus that was emptied begins anew, and a former version writes elsewhere.
+        if (!isAnew) {
+          stream.partitions.delete(partition)
+          continue
+        }
+        if (hasAsked) {
+          // It was removed.
+          this.heads[partition] = position
+          return []
+        }
+      }
+      await this.fetch(streamOf(partition), followed)
+      hasAsked = true
     }
+  }
+
+  /** Asks for what comes next for a partition; once for all that ask for the same. */
+  private async fetch(index: number, followed: Followed): Promise<void> {
+    const stream = this.streams[index]!
+    const from = stream.isFarBehind(followed) ? stream.restFrom : stream.newsFrom
+    assert(from !== null, 'who has nothing ready takes more')
+    if (stream.fetching?.from !== from) {
+      const asked = { from, front: stream.front }
+      const done = this.redis
+        .xrangeBuffer(this.keys.stream(index), `(${from}-0`, '+', 'COUNT', READ_ITEMS_MAX)
+        .then(rows => stream.distribute(asked, rows, this.onNews))
+        .finally(() => {
+          if (stream.fetching?.done === done) stream.fetching = null
+        })
+      stream.fetching = { from, done }
+    }
+    await stream.fetching.done.catch(redisAway)
   }
 
   /** Begins to read a partition behind a position. */
@@ -275,23 +336,29 @@ export class RedisBusReader implements BusReader {
       redis.hmget(keys.busState, `stream-last:${index}`, `bytes:${partition}`),
       redis.hmget(keys.busPassed, ...consumers.flatMap(name => [`${name}:${partition}`, `${name}-item:${partition}`])),
     ]).catch(redisAway)
+    const stream = this.streams[index]!
+    // The bus was emptied: what is known of any partition is of the one before.
+    if (Number(last ?? 0) < stream.front) stream.partitions.clear()
     if (former != null) await this.moveAll(partition)
     const items = consumers
       .map((_, at) => ({ passedTo: Number(passed[at * 2] ?? 0), item: Number(passed[at * 2 + 1] ?? 0) }))
       // An item that is not there yet is of a bus that is lost.
       .filter(({ passedTo, item }) => passedTo <= position && item <= Number(last ?? 0))
       .map(({ item }) => item)
-    const followed: Followed = {
-      partition,
-      position,
-      item: Math.max(0, ...items),
-      ready: [],
-      readyBytes: 0,
-      readyAtMs: 0,
-      items: new PassedItems(),
-    }
-    this.streams[index]!.partitions.set(partition, followed)
+    const known = stream.items.get(partition) ?? new PassedItems()
+    known.backTo(position)
+    stream.items.set(partition, known)
+    const item = Math.max(0, ...items)
+    const followed = { partition, position, item, ready: [], readyBytes: 0, readyAtMs: 0, items: known }
+    stream.partitions.set(partition, followed)
     return followed
+  }
+
+  /** Another worker has the partition now. */
+  forget(partition: number): void {
+    const stream = this.streams[streamOf(partition)]!
+    stream.partitions.delete(partition)
+    stream.items.delete(partition)
   }
 
   /** While processes of a former version write, what they wrote is moved as often as what is new is asked for. */
@@ -338,7 +405,7 @@ export class RedisBusReader implements BusReader {
   async pass(consumer: string, partition: number, position: number): Promise<void> {
     const { busPassed, busState, stream } = this.keys
     const index = streamOf(partition)
-    const item = this.streams[index]!.partitions.get(partition)?.items.upTo(position) ?? ''
+    const item = this.streams[index]!.items.get(partition)?.upTo(position) ?? ''
     await PASS.run(this.redis, [busPassed, busState, stream(index)], [consumer, partition, position, item, index])
   }
 

@@ -12,7 +12,7 @@ import { shardOfServer } from '../../../core/bus/shard-of-server.ts'
 import { limits } from '../../../core/limits.ts'
 import { RedisScript, redisCause, whenReplicated } from '../store/redis/redis-client.ts'
 import { BUS_STREAMS, PARTITIONS_A_STREAM, type RedisKeys, STREAM_WORKER, streamOf } from '../store/redis/redis-keys.ts'
-import { LUA_MOVE, LUA_NOW, LUA_TEXT } from '../store/redis/redis-scripts.ts'
+import { LUA_MOVE, LUA_NOW, LUA_TEXT, MOVED_GROUPS } from '../store/redis/redis-scripts.ts'
 import { type BusStats, type BusWriter, busConsumers, type PublishRefusal } from './bus.ts'
 import { CommitPace, REDIS_GROUP_ENTRIES } from './commit-pace.ts'
 import { LostBatches } from './lost-batches.ts'
@@ -23,10 +23,10 @@ const FLUSH_BYTES_MAX = 2 * 1024 * 1024
 /** The most bytes that may wait for Redis in this process; beyond it the bus counts as full. */
 const PENDING_BYTES_MAX = 64 * 1024 * 1024
 /**
- * How often a writer looks how old what waits is: that reads the state of every partition, and the bound of age is of
- * hours.
+ * How often a writer looks how old what waits is, which reads the state of every partition while the bound of age is of
+ * hours, and which workers there are.
  */
-const AGE_CHECK_MS = 100
+const LOOK_MS = 100
 
 /**
  * A value of more than 64 bytes: where a hash has one, Redis finds its fields by their hash and not one behind another,
@@ -34,15 +34,12 @@ const AGE_CHECK_MS = 100
  */
 const ABOUT_STATE = 'Of partitions the last position; of streams the last item, the bytes ever, those that wait, since'
 
-/** So many groups of a partition's former stream are moved by a commit that has entries behind them, and no more. */
-const MOVED_GROUPS_MAX = 64
-
 /**
- * KEYS: state, workers, streams. ARGV: most bytes, most age or 0 where it is not looked at, prefix of former streams,
- * then of each stream its number, the bytes of all its runs, how many runs, and partition, count and bytes of each.
- * Returns the last position of each run; 0 at the bound (`isBusFull`) and while what a former version left is being
- * moved; -1 where a worker of a former version runs, which would pass what it does not see. The state is read and
- * written once for all.
+ * KEYS: state, workers, streams. ARGV: most bytes, most age or 0 where neither ages nor workers are looked at, prefix of
+ * former streams, then of each stream its number, the bytes of all its runs, how many runs, and partition, count and
+ * bytes of each. Returns the last position of each run; 0 at the bound (`isBusFull`) and while what a former version
+ * left is being moved; -1 where a worker of a former version runs, which would pass what it does not see. The state is
+ * read and written once for all.
  */
 const PUBLISH = new RedisScript(`${LUA_NOW}${LUA_TEXT}${LUA_MOVE}
 local call, state, nowMs = redis.call, KEYS[1], now()
@@ -84,7 +81,7 @@ for stream = 3, #KEYS do
   to, at = to + 4, at + 3
   for _ = 1, tonumber(ARGV[at - 1]) do
     if values[to + 2] then
-      local more = moveFormer(ARGV[at], ARGV[3] .. ARGV[at], index, KEYS[stream], state, ${MOVED_GROUPS_MAX})
+      local more = moveFormer(ARGV[at], ARGV[3] .. ARGV[at], index, KEYS[stream], state, ${MOVED_GROUPS})
       isMoving, hasMoved = isMoving or more, true
     end
     to, at = to + 2, at + 3
@@ -129,7 +126,7 @@ return lasts
 
 /**
  * KEYS: passed, state, streams. Returns a time at which the oldest entry that the samples consumer has not passed came,
- * or an older one, or now.
+ * or an older one, or now. While ingest of a former version runs it may be as much newer as that waits to be moved.
  */
 const STORED_BEFORE = new RedisScript(`${LUA_NOW}${LUA_TEXT}
 local oldest = now()
@@ -159,11 +156,11 @@ type Pending = {
 }
 
 /** What a commit has of a partition. */
-type Run = { readonly partition: number; readonly entries: Uint8Array[]; bytes: number }
+type CommittedRun = { readonly partition: number; readonly entries: Uint8Array[]; bytes: number }
 
 /** In the order of the partitions, and so of the streams. */
-function runsOf(group: readonly Pending[]): Run[] {
-  const runs = new Map<number, Run>()
+function runsOf(group: readonly Pending[]): CommittedRun[] {
+  const runs = new Map<number, CommittedRun>()
   for (const { partition, entry } of group) {
     const run = runs.get(partition)
     if (!run) runs.set(partition, { partition, entries: [entry], bytes: entry.length })
@@ -201,8 +198,8 @@ export class RedisBusWriter implements BusWriter {
   /** Redis took no batch, last time, for want of memory. */
   private isOutOfMemory = false
   private readonly pace: CommitPace
-  /** When the age of what waits is looked at next, on the monotonic clock. */
-  private ageCheckAtMs = 0
+  /** When that is looked at next, on the monotonic clock. */
+  private lookAtMs = 0
   private readonly lostBatches = new LostBatches()
   private readonly onReady = (): void => void this.countLost().catch(error => this.options.onError(redisCause(error)))
 
@@ -253,8 +250,8 @@ export class RedisBusWriter implements BusWriter {
     const { redis, keys, bytesMax, ageMaxMs, replicas = 0, onError } = this.options
     const runs = runsOf(group)
     const scriptKeys = [keys.busState, keys.workers]
-    const checksAge = performance.now() >= this.ageCheckAtMs
-    const args: (string | number | Buffer)[] = [bytesMax, checksAge ? ageMaxMs : 0, keys.formerStream('')]
+    const looksAround = performance.now() >= this.lookAtMs
+    const args: (string | number | Buffer)[] = [bytesMax, looksAround ? ageMaxMs : 0, keys.formerStream('')]
     for (let stream = 0; stream < BUS_STREAMS; stream++) {
       const own = runs.filter(({ partition }) => streamOf(partition) === stream)
       if (own.length === 0) continue
@@ -267,7 +264,7 @@ export class RedisBusWriter implements BusWriter {
       this.isOutOfMemory = false
       if (lasts === -1) throw new Error('a worker of a former version is running: replace workers before ingest')
       if (!Array.isArray(lasts)) return 'full'
-      if (checksAge) this.ageCheckAtMs = performance.now() + AGE_CHECK_MS
+      if (looksAround) this.lookAtMs = performance.now() + LOOK_MS
       await whenReplicated(redis, replicas)
       const atMs = performance.now()
       for (const [index, { partition, entries }] of runs.entries())

@@ -20,22 +20,29 @@ export type HeldLease = { readonly lease: number; readonly token: string }
 
 /**
  * KEYS: workers, fence, leases. ARGV: owner, time to live (ms), 1 = take what is free, leases to take first. Returns
- * the share, the last number that was given to a lease, whether there was none before, then number and token of each
- * lease.
+ * the share, the last number that was given to a lease, whether there was none before, whether a worker of a former
+ * version is there, then number and token of each lease. Beside such a worker this one takes nothing and counts for
+ * nothing: what it moved to the streams of now the former one would pass unseen, should it get the shard back.
  */
 const TEND = new RedisScript(`${LUA_NOW}${LUA_TEXT}
 local owner, ttlMs, takes = ARGV[1], ARGV[2], ARGV[3] == '1'
 local worker = owner .. '${STREAM_WORKER}'
 local nowMs = now()
+local isBesideFormer = false
+for _, other in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], text(nowMs), '+inf')) do
+  if string.sub(other, -${STREAM_WORKER.length}) ~= '${STREAM_WORKER}' then isBesideFormer = true end
+end
+takes = takes and not isBesideFormer
 if takes then
   redis.call('ZADD', KEYS[1], text(nowMs + ttlMs), worker)
 else
   redis.call('ZREM', KEYS[1], worker)
 end
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', text(nowMs))
-local share = math.ceil(${limits.stateShards} / math.max(1, redis.call('ZCARD', KEYS[1])))
+local share = isBesideFormer and ${limits.stateShards}
+  or math.ceil(${limits.stateShards} / math.max(1, redis.call('ZCARD', KEYS[1])))
 local isEmpty = not redis.call('GET', KEYS[2])
-local held, free, shards = {share, 0, isEmpty and 1 or 0}, {}, 0
+local held, free, shards = {share, 0, isEmpty and 1 or 0, isBesideFormer and 1 or 0}, {}, 0
 for lease = 0, #KEYS - 3 do
   local key = KEYS[lease + 3]
   local value = redis.call('GET', key)
@@ -108,19 +115,24 @@ export class RedisLeases {
   /**
    * Renews the leases of this worker; with `takes` also acquires free shards up to its share, and the leader's lease.
    */
-  async renew(takes: boolean): Promise<{ readonly share: number; readonly held: readonly HeldLease[] }> {
+  async renew(takes: boolean): Promise<{
+    readonly share: number
+    readonly held: readonly HeldLease[]
+    /** It takes nothing, since a worker of a former version runs. */
+    readonly isBesideFormer: boolean
+  }> {
     const keys = [this.keys.workers, this.keys.fence, ...this.leaseKeys]
     const answer = await TEND.run(this.redis, keys, [this.owner, this.ttlMs, takes ? 1 : 0, ...this.before])
     const parts = Array.isArray(answer) ? answer : []
     const held: HeldLease[] = []
-    for (let at = 3; at + 1 < parts.length; at += 2) {
+    for (let at = 4; at + 1 < parts.length; at += 2) {
       const token = String(parts[at + 1])
       assert(token.startsWith(`${this.owner} `), 'a lease that is held names its holder')
       held.push({ lease: Number(parts[at]), token })
     }
     if (held.length > 0) this.before = held.map(({ lease }) => lease)
     this.noteFence(Number(parts[1] ?? 0), Number(parts[2] ?? 0) === 1)
-    return { share: Number(parts[0] ?? 0), held }
+    return { share: Number(parts[0] ?? 0), held, isBesideFormer: Number(parts[3] ?? 0) === 1 }
   }
 
   private noteFence(fence: number, wasEmpty: boolean): void {

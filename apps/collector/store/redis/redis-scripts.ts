@@ -61,16 +61,22 @@ local function trim(index, stream, state, passed)
 end
 `
 
-/** Raises the position that a consumer has passed; `item` is empty where it is not known. */
+/** Raises the position that a consumer has passed, and the item behind which all is that it has not; 0: not known. */
 export const LUA_PASS = `
 local function pass(consumer, partition, position, item, passed)
   local field = consumer .. ':' .. partition
   if tonumber(redis.call('HGET', passed, field) or '0') >= tonumber(position) then return false end
   redis.call('HSET', passed, field, position)
-  if item ~= '' then redis.call('HSET', passed, consumer .. '-item:' .. partition, item) end
+  local itemField = consumer .. '-item:' .. partition
+  if tonumber(redis.call('HGET', passed, itemField) or '0') < item then
+    redis.call('HSET', passed, itemField, text(item))
+  end
   return true
 end
 `
+
+/** So many groups of a partition's former stream are moved in one call. */
+export const MOVED_GROUPS = 64
 
 /**
  * Moves the first `most` groups of a partition's former stream to its stream, under their positions, and removes the

@@ -364,6 +364,7 @@ class RedisShards {
     if (this.running.get(shard) !== running) return
     this.running.delete(shard)
     this.stores.delete(shard)
+    this.bus.forget(shard)
   }
 
   /** Ends the evaluation of a shard without a further write. */
@@ -373,6 +374,7 @@ class RedisShards {
     this.stores.delete(shard)
     const running = this.running.get(shard)
     running?.loop.stop(false)
+    this.bus.forget(shard)
     if (running) this.ended.set(shard, { ...running, endedAtMs: Date.now(), keptSinceMs: performance.now() })
     this.running.delete(shard)
   }

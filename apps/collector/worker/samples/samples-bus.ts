@@ -108,6 +108,7 @@ export function openSamplesBus(options: SamplesThreadOptions, events: SamplesBus
       await underLock(redis, keys.samplesSchema, work)
     },
     setPartitions: partitions => {
+      for (const partition of reader.partitions) if (!partitions.includes(partition)) reader.forget(partition)
       reader.partitions = partitions
     },
     close: async () => {

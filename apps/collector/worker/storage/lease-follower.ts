@@ -23,6 +23,8 @@ type LeaseFollowerOptions = {
   /** Saves and ends what runs under the lease. Resolves when the next owner may start. */
   readonly handOver: (lease: number) => Promise<void>
   readonly onError: (what: string, error: unknown) => void
+  /** It takes nothing as long as a worker of a former version runs. Called when that begins. */
+  readonly onBesideFormer?: () => void
 }
 
 export class LeaseFollower {
@@ -35,6 +37,7 @@ export class LeaseFollower {
   private isStopping = false
   private isStopped = false
   private isFailing = false
+  private wasBesideFormer = false
   private share = 0
   private takesUpUntilMs = 0
 
@@ -95,7 +98,9 @@ export class LeaseFollower {
   private async renew(): Promise<void> {
     const { store, onError } = this.options
     try {
-      const { share, held } = await store.renew(!this.isStopping)
+      const { share, held, isBesideFormer } = await store.renew(!this.isStopping)
+      if (isBesideFormer && !this.wasBesideFormer) this.options.onBesideFormer?.()
+      this.wasBesideFormer = isBesideFormer
       this.isFailing = false
       if (share !== this.share) this.takesUpUntilMs = performance.now() + TAKING_UP_MS
       this.share = share

@@ -116,6 +116,10 @@ export class RedisWorkerStorage implements WorkerStorage {
       onRevoked: lease => this.gone(lease),
       handOver: lease => this.handOver(lease),
       onError: (what, error) => log.error({ cause: redisCause(error) }, what),
+      onBesideFormer: () =>
+        log.warn(
+          'a worker of a former version is running: this one evaluates and stores nothing until the last has ended',
+        ),
     })
     this.questions = new RedisQuestions(
       redis,
