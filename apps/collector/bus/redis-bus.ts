@@ -26,7 +26,7 @@ const PENDING_BYTES_MAX = 64 * 1024 * 1024
  * How often a writer looks how old what waits is, which reads the state of every partition while the bound of age is of
  * hours, and which workers there are.
  */
-const LOOK_MS = 100
+const CHECK_POLL_MS = 100
 
 /**
  * A value of more than 64 bytes: where a hash has one, Redis finds its fields by their hash and not one behind another,
@@ -35,8 +35,8 @@ const LOOK_MS = 100
 const ABOUT_STATE = 'Of partitions the last position; of streams the last item, the bytes ever, those that wait, since'
 
 /**
- * KEYS: state, workers, streams. ARGV: most bytes, most age or 0 where neither ages nor workers are looked at, prefix of
- * former streams, then of each stream its number, the bytes of all its runs, how many runs, and partition, count and
+ * KEYS: state, workers, streams. ARGV: most bytes, most age or 0 where neither ages nor workers are looked at, prefix
+ * of former streams, then of each stream its number, the bytes of all its runs, how many runs, and partition, count and
  * bytes of each. Returns the last position of each run; 0 at the bound (`isBusFull`) and while what a former version
  * left is being moved; -1 where a worker of a former version runs, which would pass what it does not see. The state is
  * read and written once for all.
@@ -198,8 +198,8 @@ export class RedisBusWriter implements BusWriter {
   /** Redis took no batch, last time, for want of memory. */
   private isOutOfMemory = false
   private readonly pace: CommitPace
-  /** When that is looked at next, on the monotonic clock. */
-  private lookAtMs = 0
+  /** When ages and workers are looked at next, on the monotonic clock. */
+  private checkAtMs = 0
   private readonly lostBatches = new LostBatches()
   private readonly onReady = (): void => void this.countLost().catch(error => this.options.onError(redisCause(error)))
 
@@ -250,8 +250,8 @@ export class RedisBusWriter implements BusWriter {
     const { redis, keys, bytesMax, ageMaxMs, replicas = 0, onError } = this.options
     const runs = runsOf(group)
     const scriptKeys = [keys.busState, keys.workers]
-    const looksAround = performance.now() >= this.lookAtMs
-    const args: (string | number | Buffer)[] = [bytesMax, looksAround ? ageMaxMs : 0, keys.formerStream('')]
+    const checks = performance.now() >= this.checkAtMs
+    const args: (string | number | Buffer)[] = [bytesMax, checks ? ageMaxMs : 0, keys.formerStream('')]
     for (let stream = 0; stream < BUS_STREAMS; stream++) {
       const own = runs.filter(({ partition }) => streamOf(partition) === stream)
       if (own.length === 0) continue
@@ -264,7 +264,7 @@ export class RedisBusWriter implements BusWriter {
       this.isOutOfMemory = false
       if (lasts === -1) throw new Error('a worker of a former version is running: replace workers before ingest')
       if (!Array.isArray(lasts)) return 'full'
-      if (looksAround) this.lookAtMs = performance.now() + LOOK_MS
+      if (checks) this.checkAtMs = performance.now() + CHECK_POLL_MS
       await whenReplicated(redis, replicas)
       const atMs = performance.now()
       for (const [index, { partition, entries }] of runs.entries())
