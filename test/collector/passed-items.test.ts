@@ -45,3 +45,15 @@ test('[BUS-005] an item that is named has nothing behind it that the position is
     expect(any).toBeGreaterThanOrEqual(came[Math.max(0, index - 64)]!.item)
   }
 })
+
+test('[BUS-004] however long it runs, what is known stays close to what was passed last', () => {
+  const items = new PassedItems()
+  let furthest = 0
+  for (let position = 1; position <= 2_000_000; position++) {
+    items.came(position, position)
+    if (position % 12_000 !== 0) continue
+    const behind = position - 1_000
+    furthest = Math.max(furthest, behind - items.passedTo(behind)!)
+  }
+  expect(furthest).toBeLessThanOrEqual(64)
+})

@@ -53,6 +53,13 @@ class TestConsumer {
     this.ends.clear()
   }
 
+  /** As a worker that loses a partition and gets it back: it begins where it has passed. */
+  takeAgain(partition: number): void {
+    this.reader.forget(partition)
+    this.positions.delete(partition)
+    this.ends.delete(partition)
+  }
+
   async readSome(partitions: readonly number[]): Promise<void> {
     await Promise.all(
       partitions.map(async partition => {
@@ -115,6 +122,8 @@ test('[BUS-004] [BUS-005] whatever is read, passed and handed over in between, b
     for (const consumer of consumers) {
       if (random.chance(0.6)) await consumer.readSome(random.shuffle(partitions).slice(random.below(6)))
       if (random.chance(0.4)) await consumer.passSome(random.pick(partitions))
+      if (random.chance(0.1)) await consumer.reader.lastPosition(random.pick(partitions))
+      if (random.chance(0.05)) consumer.takeAgain(random.pick(partitions))
       if (random.chance(0.02)) await consumer.startAnew()
     }
   }
@@ -129,6 +138,43 @@ test('[BUS-004] [BUS-005] whatever is read, passed and handed over in between, b
   }
   expect(await redis.xlen(keys.stream(streamOf(SHARD)))).toBe(0)
   expect(await writer.stats()).toEqual({ lagEntries: 0, bytes: 0, oldestAtMs: null, isFull: false })
+  await reader.close()
+})
+
+/** Passed by both consumers up to its only entry, which a reader has read that is gone. */
+async function passedByAnother({ keys, writer, reader }: ReturnType<typeof openBus>): Promise<RedisBusReader> {
+  await writer.publish(SERVER, entry(1))
+  expect(await valuesAfter(reader, SHARD, 0)).toEqual([1])
+  await passAll(reader, 1)
+  await reader.close()
+  // It asks for nothing by itself.
+  return new RedisBusReader(redis, keys, 3_600_000, () => {})
+}
+
+test('[BUS-005] a stream that was read to where more may follow is not taken for read to its end', async () => {
+  const bus = openBus()
+  const reader = await passedByAnother(bus)
+  const [[other, otherServer]] = [...serversBeside(1)] as [[number, string]]
+  // As many as one answer brings.
+  const values = Array.from({ length: 32 }, (_, index) => index)
+  for (const value of values) await bus.writer.publish(otherServer, entry(value, otherServer))
+  expect(await valuesAfter(reader, other, 0)).toEqual(values)
+  await bus.writer.publish(SERVER, entry(2))
+  expect(await reader.lastPosition(SHARD)).toBe(2)
+  expect((await reader.read(SHARD, 1, GIB)).flatMap(({ bytes }) => valuesOf(bytes))).toEqual([2])
+  await reader.close()
+})
+
+test('who asks how much there is does not make the next read begin where the partition was passed', async () => {
+  const bus = openBus()
+  const reader = await passedByAnother(bus)
+  for (let value = 2; value <= 500; value++) await bus.writer.publish(SERVER, entry(value))
+  expect(await valuesAfter(reader, SHARD, 1)).toHaveLength(499)
+  await bus.writer.publish(SERVER, entry(501))
+  const before = await callsOf('xrange')
+  expect(await reader.lastPosition(SHARD)).toBe(501)
+  expect(await valuesAfter(reader, SHARD, 500)).toEqual([501])
+  expect((await callsOf('xrange')) - before).toBe(1)
   await reader.close()
 })
 

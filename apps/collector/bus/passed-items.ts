@@ -31,6 +31,17 @@ export class PassedItems {
     this.coarse = this.coarse.filter(isBefore)
   }
 
+  /** As `upTo`; what is before it is not asked for any more. */
+  passedTo(position: number): number | null {
+    const item = this.upTo(position)
+    if (item === null) return null
+    const isLeft = (end: End): boolean => end.item >= item
+    this.exact = this.exact.filter(isLeft)
+    this.coarse = this.coarse.filter(isLeft)
+    while (this.spacing > EXACT && this.coarse.length < COARSE_MAX / 4) this.spacing /= 2
+    return item
+  }
+
   /** An item behind which are all entries behind the position; null where none is known. */
   upTo(position: number): number | null {
     const isBefore = (end: End): boolean => end.position <= position

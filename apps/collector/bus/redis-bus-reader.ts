@@ -128,6 +128,8 @@ function take(followed: Followed, bytesMax: number): BusGroup[] {
 
 /** What a command asked a stream for. */
 type Asked = {
+  /** Answers from before the stream was forgotten count for nothing. */
+  readonly epoch: number
   readonly from: number
   /** The front of the stream when it was asked: newer answers may be taken before this one. */
   readonly front: number
@@ -142,6 +144,19 @@ class FollowedStream {
   fetching: { readonly from: number; readonly done: Promise<void> } | null = null
   /** Behind this item nothing was found, last time. */
   private wholeAt = -1
+  private epoch = 0
+
+  /** Another bus may have come in the place of the one that was read. */
+  forgetAll(): void {
+    this.partitions.clear()
+    this.items.clear()
+    this.wholeAt = -1
+    this.epoch++
+  }
+
+  asked(from: number): Asked {
+    return { epoch: this.epoch, from, front: this.front }
+  }
 
   /** The last item up to which any partition is known. */
   get front(): number {
@@ -174,7 +189,8 @@ class FollowedStream {
   }
 
   /** Gives each partition what the items hold that follow one another behind `from`; `onNews`: it had nothing ready. */
-  distribute({ from, front }: Asked, rows: readonly Row[], onNews: (partition: number) => void): void {
+  distribute({ epoch, from, front }: Asked, rows: readonly Row[], onNews: (partition: number) => void): void {
+    if (epoch !== this.epoch) return
     const takers = new Set<Followed>()
     for (const followed of this.partitions.values())
       if (followed.item >= from && hasRoom(followed.readyBytes)) takers.add(followed)
@@ -197,7 +213,10 @@ class FollowedStream {
       }
       end = Math.max(end, item)
     }
-    if (rows.length >= READ_ITEMS_MAX) return
+    if (rows.length >= READ_ITEMS_MAX) {
+      this.wholeAt = -1
+      return
+    }
     // There was nothing behind it then, and between it and the rows only what was removed.
     this.wholeAt = end
     for (const followed of takers) followed.item = Math.max(followed.item, end)
@@ -225,10 +244,7 @@ export class RedisBusReader implements BusReader {
   private formerCheckAtMs: number
   /** Redis may come back with other entries under the positions of those that are ready. */
   private readonly forgetAll = (): void => {
-    for (const stream of this.streams) {
-      stream.partitions.clear()
-      stream.items.clear()
-    }
+    for (const stream of this.streams) stream.forgetAll()
   }
 
   /**
@@ -252,8 +268,11 @@ export class RedisBusReader implements BusReader {
   private poll(): void {
     if (this.isClosed) return
     this.readAllNews()
-      // The connection logs its own trouble; the next poll finds what came meanwhile.
-      .catch(this.forgetAll)
+      // The connection logs its own trouble; the next poll finds what came meanwhile. A server that refuses the poll
+      // has lost nothing.
+      .catch(error => {
+        if (!(error instanceof Error && error.name === 'ReplyError')) this.forgetAll()
+      })
       .finally(() => {
         if (!this.isClosed) this.timer = setTimeout(() => this.poll(), this.pollMs)
       })
@@ -266,18 +285,18 @@ export class RedisBusReader implements BusReader {
   /** Returns whether there may be more. */
   private async readNews(): Promise<boolean> {
     if (performance.now() >= this.formerCheckAtMs) await this.moveFormer()
-    const asked: (Asked & { readonly key: string; readonly stream: FollowedStream })[] = []
+    const asked: { readonly key: string; readonly stream: FollowedStream; readonly asked: Asked }[] = []
     for (const [index, stream] of this.streams.entries()) {
       stream.forgetUntaken()
-      const { newsFrom: from, front } = stream
-      if (from !== null) asked.push({ key: this.keys.stream(index), stream, from, front })
+      const from = stream.newsFrom
+      if (from !== null) asked.push({ key: this.keys.stream(index), stream, asked: stream.asked(from) })
     }
     if (asked.length === 0) return false
     const keys = asked.map(({ key }) => key)
-    const after = asked.map(({ from }) => `${from}-0`)
+    const after = asked.map(one => `${one.asked.from}-0`)
     const found = await this.redis.xreadBuffer('COUNT', READ_ITEMS_MAX, 'STREAMS', ...keys, ...after)
     const rowsOf = new Map(found?.map(([key, rows]) => [key.toString(), rows]))
-    for (const one of asked) one.stream.distribute(one, rowsOf.get(one.key) ?? [], this.onNews)
+    for (const one of asked) one.stream.distribute(one.asked, rowsOf.get(one.key) ?? [], this.onNews)
     return [...rowsOf.values()].some(rows => rows.length === READ_ITEMS_MAX)
   }
 
@@ -289,12 +308,13 @@ export class RedisBusReader implements BusReader {
       if (followed?.position !== position) {
         followed = await this.follow(partition, position)
         isAnew = true
+        hasAsked = false
       }
       if (followed.ready.length > 0) return take(followed, bytesMax)
       if (stream.isWhole(followed)) {
         if (this.heads[partition]! <= position) return []
         // There should be more. A bus that was emptied begins anew, and a former version writes elsewhere.
-        if (!isAnew) {
+        if (hasAsked && !isAnew) {
           stream.partitions.delete(partition)
           continue
         }
@@ -315,7 +335,7 @@ export class RedisBusReader implements BusReader {
     const from = stream.isFarBehind(followed) ? stream.restFrom : stream.newsFrom
     assert(from !== null, 'who has nothing ready takes more')
     if (stream.fetching?.from !== from) {
-      const asked = { from, front: stream.front }
+      const asked = stream.asked(from)
       const done = this.redis
         .xrangeBuffer(this.keys.stream(index), `(${from}-0`, '+', 'COUNT', READ_ITEMS_MAX)
         .then(rows => stream.distribute(asked, rows, this.onNews))
@@ -332,13 +352,14 @@ export class RedisBusReader implements BusReader {
     const { redis, keys } = this
     const index = streamOf(partition)
     const consumers = Object.values(busConsumers)
+    const { front } = this.streams[index]!
     const [[last, former], passed] = await Promise.all([
       redis.hmget(keys.busState, `stream-last:${index}`, `bytes:${partition}`),
       redis.hmget(keys.busPassed, ...consumers.flatMap(name => [`${name}:${partition}`, `${name}-item:${partition}`])),
     ]).catch(redisAway)
     const stream = this.streams[index]!
     // The bus was emptied: what is known of any partition is of the one before.
-    if (Number(last ?? 0) < stream.front) stream.partitions.clear()
+    if (Number(last ?? 0) < front) stream.forgetAll()
     if (former != null) await this.moveAll(partition)
     const items = consumers
       .map((_, at) => ({ passedTo: Number(passed[at * 2] ?? 0), item: Number(passed[at * 2 + 1] ?? 0) }))
@@ -348,7 +369,8 @@ export class RedisBusReader implements BusReader {
     const known = stream.items.get(partition) ?? new PassedItems()
     known.backTo(position)
     stream.items.set(partition, known)
-    const item = Math.max(0, ...items)
+    const cameTo = known.upTo(position) ?? 0
+    const item = Math.max(0, cameTo <= Number(last ?? 0) ? cameTo : 0, ...items)
     const followed = { partition, position, item, ready: [], readyBytes: 0, readyAtMs: 0, items: known }
     stream.partitions.set(partition, followed)
     return followed
@@ -405,7 +427,7 @@ export class RedisBusReader implements BusReader {
   async pass(consumer: string, partition: number, position: number): Promise<void> {
     const { busPassed, busState, stream } = this.keys
     const index = streamOf(partition)
-    const item = this.streams[index]!.items.get(partition)?.upTo(position) ?? ''
+    const item = this.streams[index]!.items.get(partition)?.passedTo(position) ?? ''
     await PASS.run(this.redis, [busPassed, busState, stream(index)], [consumer, partition, position, item, index])
   }
 

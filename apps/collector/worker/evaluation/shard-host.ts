@@ -279,7 +279,7 @@ class RedisShards {
     try {
       const { redis, keys } = this
       await whenReady(redis)
-      await this.running.get(shard)?.finished.catch(() => {})
+      await (this.running.get(shard) ?? this.ended.get(shard))?.finished.catch(() => {})
       const store = await RedisShardStore.open({
         redis,
         keys,

@@ -99,11 +99,12 @@ export class LeaseFollower {
     const { store, onError } = this.options
     try {
       const { share, held, isBesideFormer } = await store.renew(!this.isStopping)
+      this.isFailing = false
+      if (share !== this.share || (this.wasBesideFormer && !isBesideFormer))
+        this.takesUpUntilMs = performance.now() + TAKING_UP_MS
+      this.share = share
       if (isBesideFormer && !this.wasBesideFormer) this.options.onBesideFormer?.()
       this.wasBesideFormer = isBesideFormer
-      this.isFailing = false
-      if (share !== this.share) this.takesUpUntilMs = performance.now() + TAKING_UP_MS
-      this.share = share
       await this.follow(held)
       if (!this.isStopping) this.handOverSurplus(share)
     } catch (error) {
@@ -122,7 +123,8 @@ export class LeaseFollower {
         onRevoked(lease)
       }
     for (const held of found) {
-      if (this.held.has(held.lease)) continue
+      // One that is being given back is not taken up again before it is.
+      if (this.held.has(held.lease) || this.leaving.has(held.lease)) continue
       if (this.dropped.has(held.token) || this.isStopping) {
         await store.release(held)
         this.dropped.delete(held.token)
