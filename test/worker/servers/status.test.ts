@@ -78,6 +78,8 @@ test('[EVAL-023] stale samples open no alert, and are stored as all others', asy
 })
 
 test('[EVAL-028] the state of every server is in its one shard of 64, and every shard in one thread', async () => {
+  // Those of the tests before may be open still, as the last sample there was judged.
+  const openBefore = (await rig.status()).rules.firing
   for (const each of fleet) await rig.swap(each, 90)
   await until('an alert of each', () => fleet.every(each => rig.typesOf(each).length === 1))
   const shards = new Set(fleet.map(each => shardOfServer(each.serverId)))
@@ -85,7 +87,7 @@ test('[EVAL-028] the state of every server is in its one shard of 64, and every 
   for (const shard of shards) expect(shard >= 0 && shard < 64).toBe(true)
   // Two threads: were a server in both, it would count, fire and be told twice.
   const { rules } = await rig.status()
-  expect(rules.firing).toBe(fleet.length)
+  expect(rules.firing - openBefore).toBe(fleet.length)
   expect(fleet.map(each => rig.typesOf(each))).toEqual(fleet.map(() => ['alert.opened']))
 })
 
