@@ -1,21 +1,16 @@
 // CPU of a batch when a fleet sends in its interval: two ingest and two worker processes over one Redis with
 // `appendfsync always`, a ClickHouse in a process of its own, against the same fleet at one collector process with
 // files (fleet-pace.ts). Usage: bun bench/redis-path.ts [BATCHES_A_SECOND] [SECONDS]. Prints one JSON line.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { agentOf, Site, serverOf } from '../test/redis/processes.ts'
-import { until } from '../test/support/until.ts'
-import { company, defaultRules } from './default-rules.ts'
-import { fleetProcess } from './fleet.ts'
+import { serverOf } from '../test/redis/processes.ts'
+import { company } from './default-rules.ts'
 import { cpuSeconds, rssMb, threadUse, usedBetween } from './process-cpu.ts'
+import { startRedisSite } from './redis-site.ts'
 
 const INTERVAL_MS = 3_000
 const WARM_UP_ROUNDS = 4
 /** Sent at once before the pace, as fleet-pace.ts does, so that the runtime has compiled what is hot. */
 const COMPILING_BATCHES = 20_000
 const COMPILING_SPAN_MS = 1_200_000
-const START_MAX_MS = 120_000
 /** Threads of the workers that take less a batch are not shown. */
 const SHOWN_US = 1
 
@@ -23,44 +18,18 @@ const [rate = '1000', seconds = '24'] = process.argv.slice(2)
 const agents = Math.round((Number(rate) * INTERVAL_MS) / 1000)
 const servers = Array.from({ length: agents }, (_, index) => serverOf(company, `server ${index}`))
 
-const site = await Site.start({
-  'ingest.limits.metrics_per_minute': '1000000',
-  'ingest.limits.metrics_burst': '1000000',
-  'ingest.threads': '1',
-  'log.level': 'warn',
-})
-const directory = mkdtempSync(join(tmpdir(), 'svc-bench-redis-'))
+const { site, workers, ingests, load, close } = await startRedisSite(2, servers)
 try {
-  site.hub.feeds.agents!.push(...servers.map(server => agentOf(server)))
-  site.hub.feeds.rules!.push(...defaultRules.map((rule, index) => ({ ...Object(rule), sync_version: index + 1 })))
-  const [one, two, ...ingests] = await Promise.all([
-    site.startWorker(),
-    site.startWorker(),
-    site.startIngest(),
-    site.startIngest(),
-  ])
   const redisPid = Number(/process_id:(\d+)/.exec(await site.redis.client.info('server'))![1])
-  const leased = async (): Promise<boolean> =>
-    (await site.redis.client.zcard('svc:workers')) === 2 && (await site.redis.client.exists('svc:lease:shard:63')) === 1
-  await until('the shards to be leased', leased, START_MAX_MS)
-  const tokenFiles = ingests.map((_, index) => {
-    const file = join(directory, `tokens-${index}.json`)
-    writeFileSync(file, JSON.stringify(servers.filter((_, at) => at % 2 === index).map(({ token }) => token)))
-    return file
-  })
-  const load = (rounds: number, ...options: readonly string[]) =>
-    Promise.all(
-      ingests.map(({ url }, index) => fleetProcess(url, tokenFiles[index]!, '--rounds', String(rounds), ...options)),
-    )
   const pace = ['--interval-ms', String(INTERVAL_MS)]
   const compilingFromMs = String(Date.now() - COMPILING_SPAN_MS)
-  await load(Math.ceil(COMPILING_BATCHES / agents) + 1, '--start-ms', compilingFromMs)
-  await load(WARM_UP_ROUNDS, ...pace)
-  const parts = { ingest: ingests.map(({ pid }) => pid), worker: [one!.pid, two!.pid], redis: [redisPid] }
+  await load('--rounds', String(Math.ceil(COMPILING_BATCHES / agents) + 1), '--start-ms', compilingFromMs)
+  await load('--rounds', String(WARM_UP_ROUNDS), ...pace)
+  const parts = { ingest: ingests.map(({ pid }) => pid), worker: workers.map(({ pid }) => pid), redis: [redisPid] }
   const used = () => Object.values(parts).map(pids => pids.reduce((sum, pid) => sum + cpuSeconds(pid), 0))
   const threads = () => parts.worker.map(threadUse)
   const [before, threadsBefore] = [used(), threads()]
-  const sent = await load(Math.ceil((Number(seconds) * 1000) / INTERVAL_MS), ...pace)
+  const sent = await load('--rounds', String(Math.ceil((Number(seconds) * 1000) / INTERVAL_MS)), ...pace)
   const [after, threadsAfter] = [used(), threads()]
   const batches = sent.reduce((sum, each) => sum + each.batches, 0)
   const usByThread = new Map<string, number>()
@@ -85,6 +54,5 @@ try {
     }),
   )
 } finally {
-  await site.close()
-  rmSync(directory, { recursive: true, force: true })
+  await close()
 }

@@ -3,21 +3,18 @@
 // bench/takeover.ts [SERVERS] [PROBES A SECOND]. Prints one JSON line: from the moment before a probe is sent to its
 // event, while nothing happens, in the 20 s from the kill on, of shards of the killed worker and of others, and in the
 // 20 s from the join on; how long acknowledgements took in all; and whether an event was lost or came twice.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { shardOfServer } from '../core/bus/shard-of-server.ts'
-import { agentOf, type Server, Site, serverOf } from '../test/redis/processes.ts'
+import { type Server, serverOf } from '../test/redis/processes.ts'
 import { until } from '../test/support/until.ts'
 import { batchBytes } from './batches.ts'
-import { company, defaultRules } from './default-rules.ts'
-import { fleetProcess } from './fleet.ts'
+import { company } from './default-rules.ts'
+import { startRedisSite } from './redis-site.ts'
 
 const [fleet = 20_000, probesASecond = 20] = process.argv.slice(2).map(Number)
 const INTERVAL_MS = 30_000
 const PHASE_MS = 20_000
 const COMPILING_SPAN_MS = 1_200_000
-const START_MAX_MS = 120_000
+const EVENTS_MAX_MS = 120_000
 const WORKERS = 3
 
 type Phase = 'steady' | 'kill' | 'join'
@@ -27,31 +24,12 @@ const servers = Array.from({ length: fleet }, (_, index) => serverOf(company, `s
 const probeServers = Array.from({ length: Math.ceil((3 * PHASE_MS * probesASecond) / 1000) }, (_, index) =>
   serverOf(company, `probe ${index}`),
 )
-const site = await Site.start({
-  'ingest.limits.metrics_per_minute': '1000000',
-  'ingest.limits.metrics_burst': '1000000',
-  'ingest.threads': '1',
-  'log.level': 'warn',
-})
-const directory = mkdtempSync(join(tmpdir(), 'svc-bench-takeover-'))
+const { site, workers, ingests, leases, untilLeased, load, close } = await startRedisSite(
+  WORKERS,
+  servers,
+  probeServers,
+)
 try {
-  site.hub.feeds.agents!.push(...[...servers, ...probeServers].map(server => agentOf(server)))
-  site.hub.feeds.rules!.push(...defaultRules.map((rule, index) => ({ ...Object(rule), sync_version: index + 1 })))
-  const workers = await Promise.all(Array.from({ length: WORKERS }, () => site.startWorker()))
-  const ingests = await Promise.all([site.startIngest(), site.startIngest()])
-  const ownerOf = async (shard: number): Promise<string> =>
-    (await site.redis.client.get(`svc:lease:shard:${shard}`)) ?? ''
-  const areLeased = async (count: number): Promise<boolean> =>
-    (await site.redis.client.zcard('svc:workers')) === count &&
-    (await Promise.all(Array.from({ length: 64 }, (_, shard) => ownerOf(shard)))).every(owner => owner !== '')
-  await until('the shards to be leased', () => areLeased(WORKERS), START_MAX_MS)
-  const tokenFiles = ingests.map((_, index) => {
-    const file = join(directory, `tokens-${index}.json`)
-    writeFileSync(file, JSON.stringify(servers.filter((_, at) => at % 2 === index).map(({ token }) => token)))
-    return file
-  })
-  const load = (...options: readonly string[]) =>
-    Promise.all(ingests.map(({ url }, index) => fleetProcess(url, tokenFiles[index]!, ...options)))
   await load('--rounds', '2', '--start-ms', String(Date.now() - COMPILING_SPAN_MS))
   await Bun.sleep(PHASE_MS / 4)
 
@@ -92,18 +70,19 @@ try {
   const loading = load('--rounds', rounds, '--interval-ms', String(INTERVAL_MS))
   await sendFor('steady', new Set())
   const killedPid = `:${workers[0]!.pid}:`
-  const owners = await Promise.all(Array.from({ length: 64 }, (_, shard) => ownerOf(shard)))
-  const killed = new Set(owners.flatMap((owner, shard) => (owner.includes(killedPid) ? [shard] : [])))
+  const killed = new Set((await leases()).flatMap((lease, shard) => (lease.includes(killedPid) ? [shard] : [])))
   await workers[0]!.kill()
   await sendFor('kill', killed)
   const joining = site.startWorker()
   await sendFor('join', new Set())
   await joining
   const sent = await loading
-  await until('the shards to be shared out', () => areLeased(WORKERS), START_MAX_MS)
-  await until('the last event', () => probes.every(({ server }) => arrivedAt.has(server.serverId)), START_MAX_MS).catch(
-    () => {},
-  )
+  await untilLeased()
+  await until(
+    'the last event',
+    () => probes.every(({ server }) => arrivedAt.has(server.serverId)),
+    EVENTS_MAX_MS,
+  ).catch(() => {})
   clearInterval(looking)
 
   const summary = (of: (probe: Probe) => boolean) => {
@@ -131,6 +110,5 @@ try {
     }),
   )
 } finally {
-  await site.close()
-  rmSync(directory, { recursive: true, force: true })
+  await close()
 }

@@ -129,3 +129,35 @@ test('a lease whose work ended by itself is taken again under another token', as
   expect(after).not.toBe(before)
   await worker.leases.stop()
 })
+
+test('a lease that is being given back is not taken up again by a look in between', async () => {
+  const held = { lease: 1, token: 'owner 1' }
+  let share = 64
+  const acquired: number[] = []
+  const releasing = Promise.withResolvers<void>()
+  let looksSince = 0
+  const leases = new LeaseFollower({
+    store: {
+      // Redis says that it is held until it is released.
+      renew: async () => {
+        looksSince++
+        return { share, held: [held], isBesideFormer: false }
+      },
+      release: () => releasing.promise,
+    },
+    periodMs: 1,
+    shardCount: LEADER,
+    onAcquired: ({ lease }) => acquired.push(lease),
+    onRevoked: () => {},
+    handOver: async () => {},
+    onError: what => expect.unreachable(what),
+  })
+  leases.start()
+  await until('it to be held', () => acquired.length === 1)
+  share = 0
+  looksSince = 0
+  await until('some looks', () => looksSince > 5)
+  expect(acquired).toEqual([1])
+  releasing.resolve()
+  await leases.stop()
+})

@@ -9,7 +9,7 @@ import { EntryReader } from '../../core/bus/entry.ts'
 import { shardOfServer } from '../../core/bus/shard-of-server.ts'
 import { startTestRedis } from '../support/redis.ts'
 import { until } from '../support/until.ts'
-import { entry, GIB, openBuses, SERVER, SHARD, valuesAfter, valuesOf } from './buses.ts'
+import { entry, GIB, openBuses, passAll, SERVER, SHARD, valuesAfter, valuesOf } from './buses.ts'
 
 const { server, redis, close, openBus, callsOf } = await openBuses()
 afterAll(close)
@@ -189,6 +189,12 @@ test('while Redis is away a batch is refused; what was acknowledged is there whe
   await reader.close()
 })
 
+/** How often the server refused a poll. */
+async function refusedPolls(): Promise<number> {
+  const stats = await redis.info('commandstats')
+  return Number(/^cmdstat_xread:.*rejected_calls=(\d+)/m.exec(stats)?.[1] ?? 0)
+}
+
 test('a user whose rights are older than the poll is told which one is missing, and loses nothing', async () => {
   const { keys, writer } = openBus()
   expect(await pollFaults(redis, keys)).toEqual([])
@@ -206,6 +212,13 @@ test('a user whose rights are older than the poll is told which one is missing, 
   expect(await valuesAfter(reader, SHARD, 0)).toEqual([1])
   await writer.publish(SERVER, entry(2))
   expect(await valuesAfter(reader, SHARD, 1)).toEqual([2])
+  // A refused poll forgets nothing of what was read: what is passed is removed.
+  for (const value of [3, 4]) await writer.publish(SERVER, entry(value))
+  expect(await valuesAfter(reader, SHARD, 2)).toEqual([3, 4])
+  const polls = await refusedPolls()
+  await until('the poll to be refused again', async () => (await refusedPolls()) > polls + 1)
+  await passAll(reader, 3)
+  expect(await redis.xlen(keys.stream(streamOf(SHARD)))).toBe(1)
   await reader.close()
   refused.disconnect()
 })

@@ -10,6 +10,7 @@ import { shardOfServer } from '../../core/bus/shard-of-server.ts'
 import { limits } from '../../core/limits.ts'
 import { entryOf } from '../support/clickhouse.ts'
 import { openTestRedis } from '../support/redis.ts'
+import { ruleRecord } from '../support/rule-record.ts'
 import { until } from '../support/until.ts'
 
 const COMPANY = '11111111-1111-4111-8111-111111111111'
@@ -19,28 +20,6 @@ const NEVER_MS = 3_600_000
 
 const { server, redis, close } = await openTestRedis()
 afterAll(close)
-
-const rule = {
-  id: '33333333-3333-4333-8333-333333333333',
-  version: 1,
-  sync_version: 1,
-  company_id: COMPANY,
-  name: 'swap',
-  kind: 'threshold',
-  scope: { all: true },
-  resolved_server_ids: [],
-  metric: 'swap_used_percent',
-  matchers: {},
-  operator: '>',
-  threshold: 50,
-  for_seconds: 0,
-  recover_for_seconds: 0,
-  severity: 'warning',
-  no_data: 'ignore',
-  renotify_seconds: 0,
-  enabled: true,
-  deleted: false,
-}
 
 test('who sends events to the hub is told of them once they are in Redis, and so finds them', async () => {
   const keys = redisKeys('told:')
@@ -57,7 +36,7 @@ test('who sends events to the hub is told of them once they are in Redis, and so
         presenceGraceMinMs: NEVER_MS,
         storage: { kind: 'redis', address: plainAddress(server.url), prefix: keys.prefix },
       },
-      rules: [rule],
+      rules: [ruleRecord({ company_id: COMPANY })],
       rulesSince: 1,
       silences: [],
       attributes: [],
@@ -73,7 +52,7 @@ test('who sends events to the hub is told of them once they are in Redis, and so
   const bounds = { bytesMax: 1024 ** 3, ageMaxMs: NEVER_MS }
   const writer = new RedisBusWriter({ redis, keys: other, ...bounds, onError: cause => expect.unreachable(cause) })
   const nowMs = Date.now()
-  const series = [{ metric: 'swap_used_percent', points: [[nowMs, 90]] as const }]
+  const series = [{ metric: 'cpu_usage_percent', points: [[nowMs, 95]] as const }]
   expect(await writer.publish(SERVER, entryOf(COMPANY, SERVER, series, nowMs))).toBeNull()
   const [[id, fields]] = (await redis.xrangeBuffer(other.stream(streamOf(SHARD)), '-', '+')) as [[Buffer, Buffer[]]]
   await redis

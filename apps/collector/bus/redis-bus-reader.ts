@@ -69,7 +69,6 @@ export async function pollFaults(redis: Redis, keys: RedisKeys): Promise<string[
  * out or ready, or were removed.
  */
 type Followed = {
-  readonly partition: number
   /** What was handed out ends here. */
   position: number
   item: number
@@ -371,7 +370,7 @@ export class RedisBusReader implements BusReader {
     stream.items.set(partition, known)
     const cameTo = known.upTo(position) ?? 0
     const item = Math.max(0, cameTo <= Number(last ?? 0) ? cameTo : 0, ...items)
-    const followed = { partition, position, item, ready: [], readyBytes: 0, readyAtMs: 0, items: known }
+    const followed: Followed = { position, item, ready: [], readyBytes: 0, readyAtMs: 0, items: known }
     stream.partitions.set(partition, followed)
     return followed
   }
